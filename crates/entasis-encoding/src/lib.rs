@@ -1,0 +1,4 @@
+//! Entasis encodings.
+
+pub mod lane;
+pub use lane::*;

@@ -1,0 +1,1 @@
+//! The `.ent` file format.
