@@ -1,0 +1,395 @@
+//! Values outside blocks: what goes in ([`Column`]) and what comes out ([`Decoded`]).
+
+use bytes::Bytes;
+
+use crate::{Fixed, Lane, Physical, U256, error::Result};
+
+/// Bits lent by somebody, least significant first: bit `i` is bit `(offset + i) % 8` of byte `(offset + i) / 8`.
+#[derive(Debug, Clone, Copy)]
+pub struct Bits<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    len: usize,
+}
+
+impl<'a> Bits<'a> {
+    /// `len` bits of `bytes` from bit `offset`. Panics if the bytes hold fewer: the caller made them.
+    pub fn new(bytes: &'a [u8], offset: usize, len: usize) -> Self {
+        assert!(bytes.len() * 8 >= offset + len, "bits {offset}..{} of {} bytes", offset + len, bytes.len());
+        Self { bytes, offset, len }
+    }
+
+    /// Number of bits.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True without bits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bit `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> bool {
+        assert!(index < self.len, "bit {index} of {}", self.len);
+        let position = self.offset + index;
+        self.bytes[position / 8] >> (position % 8) & 1 == 1
+    }
+
+    /// All bits, in order.
+    pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
+        (0..self.len).map(|index| self.get(index))
+    }
+
+    /// Up to 64 bits from `index`, the first in the lowest place; bits past the end are 0.
+    #[inline]
+    pub fn word(&self, index: usize) -> u64 {
+        let count = self.len.saturating_sub(index).min(64);
+        if count == 0 {
+            return 0;
+        }
+        let position = self.offset + index;
+        let (first, shift) = (position / 8, position % 8);
+        let mut raw = [0; 16];
+        let taken = (self.bytes.len() - first).min(9);
+        raw[..taken].copy_from_slice(&self.bytes[first..first + taken]);
+        let word = (u128::from_le_bytes(raw) >> shift) as u64;
+        if count == 64 { word } else { word & ((1 << count) - 1) }
+    }
+
+    /// Number of set bits.
+    pub fn count_ones(&self) -> usize {
+        (0..self.len).step_by(64).map(|index| self.word(index).count_ones() as usize).sum()
+    }
+
+    /// `len` bits from bit `start`.
+    pub fn slice(&self, start: usize, len: usize) -> Bits<'a> {
+        assert!(start + len <= self.len, "bits {start}..{} of {}", start + len, self.len);
+        Bits { bytes: self.bytes, offset: self.offset + start, len }
+    }
+}
+
+/// Bits that grow, least significant first; unused bits of the last byte are 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BitBuffer {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl BitBuffer {
+    /// Number of bits.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True without bits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bits, lent.
+    pub fn bits(&self) -> Bits<'_> {
+        Bits::new(&self.bytes, 0, self.len)
+    }
+
+    /// The bytes that hold them.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Appends one bit.
+    #[inline]
+    pub fn push(&mut self, bit: bool) {
+        self.extend_word(u64::from(bit), 1);
+    }
+
+    /// Appends the `count` (≤ 64) lowest bits of `word`; higher bits must be 0.
+    #[inline]
+    pub fn extend_word(&mut self, word: u64, count: usize) {
+        let shift = self.len % 8;
+        if shift != 0 {
+            let last = self.bytes.len() - 1;
+            self.bytes[last] |= (word << shift) as u8;
+        }
+        let used = (8 - shift) % 8;
+        self.len += count;
+        if count > used {
+            let rest = word >> used;
+            self.bytes.extend_from_slice(&rest.to_le_bytes()[..(count - used).div_ceil(8)]);
+        }
+    }
+
+    /// Appends `count` equal bits.
+    pub fn extend_constant(&mut self, bit: bool, count: usize) {
+        let word = if bit { u64::MAX } else { 0 };
+        let head = count.min((8 - self.len % 8) % 8);
+        self.extend_word(word & ((1 << head) - 1), head);
+        let rest = count - head;
+        self.bytes.resize(self.bytes.len() + rest / 8, word as u8);
+        self.len += rest / 8 * 8;
+        self.extend_word(word & ((1 << (rest % 8)) - 1), rest % 8);
+    }
+
+    /// Appends lent bits.
+    pub fn extend_bits(&mut self, bits: Bits<'_>) {
+        if self.len.is_multiple_of(8) && bits.offset.is_multiple_of(8) {
+            let first = bits.offset / 8;
+            self.bytes.extend_from_slice(&bits.bytes[first..first + bits.len.div_ceil(8)]);
+            self.len += bits.len;
+            if !self.len.is_multiple_of(8) {
+                let last = self.bytes.len() - 1;
+                self.bytes[last] &= (1 << (self.len % 8)) - 1;
+            }
+            return;
+        }
+        for index in (0..bits.len).step_by(64) {
+            self.extend_word(bits.word(index), (bits.len - index).min(64));
+        }
+    }
+
+    /// Keeps the first `len` bits.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.len = len;
+            self.bytes.truncate(len.div_ceil(8));
+            if !len.is_multiple_of(8) {
+                let last = self.bytes.len() - 1;
+                self.bytes[last] &= (1 << (len % 8)) - 1;
+            }
+        }
+    }
+}
+
+impl FromIterator<bool> for BitBuffer {
+    fn from_iter<I: IntoIterator<Item = bool>>(bits: I) -> Self {
+        let mut buffer = Self::default();
+        bits.into_iter().for_each(|bit| buffer.push(bit));
+        buffer
+    }
+}
+
+/// The values of one column, or of a child of one, lent to be encoded.
+#[derive(Debug, Clone)]
+pub struct Column<'a> {
+    /// Number of values.
+    pub rows: usize,
+    /// Set bits are values, clear ones nulls; `None` if nothing is null. Values under nulls are arbitrary.
+    pub validity: Option<Bits<'a>>,
+    /// The values.
+    pub values: Values<'a>,
+}
+
+/// Lent values, by layout.
+#[derive(Debug, Clone)]
+pub enum Values<'a> {
+    /// No values: everything is null.
+    Null,
+    /// Booleans.
+    Bool(Bits<'a>),
+    /// Lanes and what their bits mean.
+    Fixed(Fixed, Lanes<'a>),
+    /// Byte strings.
+    Bytes(&'a [&'a [u8]]),
+    /// Lists: `rows` + 1 offsets into the child, ascending from 0, the last being the child's rows.
+    List(&'a [u32], Box<Column<'a>>),
+    /// Fixed-size lists: the size, and a child of rows × size.
+    FixedList(u32, Box<Column<'a>>),
+    /// Structs: fields of as many rows.
+    Struct(Vec<Column<'a>>),
+}
+
+/// Lent lanes, by width.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Lanes<'a> {
+    L8(&'a [u8]),
+    L16(&'a [u16]),
+    L32(&'a [u32]),
+    L64(&'a [u64]),
+    L128(&'a [u128]),
+    L256(&'a [U256]),
+}
+
+/// Runs `$body` with `$slice` bound to the slice of lanes, whatever its width.
+#[macro_export]
+macro_rules! with_lanes {
+    ($lanes:expr, $slice:ident => $body:expr) => {
+        match $lanes {
+            $crate::Lanes::L8($slice) => $body,
+            $crate::Lanes::L16($slice) => $body,
+            $crate::Lanes::L32($slice) => $body,
+            $crate::Lanes::L64($slice) => $body,
+            $crate::Lanes::L128($slice) => $body,
+            $crate::Lanes::L256($slice) => $body,
+        }
+    };
+}
+
+impl Lanes<'_> {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        with_lanes!(self, lanes => lanes.len())
+    }
+
+    /// True without values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Values<'_> {
+    /// The physical type of these values.
+    pub fn physical(&self) -> Physical {
+        match self {
+            Values::Null => Physical::Null,
+            Values::Bool(_) => Physical::Bool,
+            Values::Fixed(fixed, _) => Physical::Fixed(*fixed),
+            Values::Bytes(_) => Physical::Bytes,
+            Values::List(_, child) => Physical::List(Box::new(child.values.physical())),
+            Values::FixedList(size, child) => Physical::FixedList(*size, Box::new(child.values.physical())),
+            Values::Struct(fields) => Physical::Struct(fields.iter().map(|field| field.values.physical()).collect()),
+        }
+    }
+}
+
+/// How byte strings come out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BytesForm {
+    /// One buffer of bytes and 32-bit offsets.
+    #[default]
+    Offsets32,
+    /// One buffer of bytes and 64-bit offsets.
+    Offsets64,
+    /// 16-byte views, as Arrow lays them out, over buffers that may be lent by the block or its shared parts.
+    Views,
+}
+
+/// Decoded values; operations append to them, so that several blocks become one array.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// Number of values.
+    pub rows: usize,
+    /// Set bits are values; `None` as long as nothing is null.
+    pub validity: Option<BitBuffer>,
+    /// The values; those under nulls are arbitrary.
+    pub values: DecodedValues,
+}
+
+/// Decoded values, by layout.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum DecodedValues {
+    Null,
+    Bool(BitBuffer),
+    L8(Vec<u8>),
+    L16(Vec<u16>),
+    L32(Vec<u32>),
+    L64(Vec<u64>),
+    L128(Vec<u128>),
+    L256(Vec<U256>),
+    Bytes(DecodedBytes),
+    /// Offsets from 0 (rows + 1 of them) and the child.
+    List(Vec<u64>, Box<Decoded>),
+    FixedList(u32, Box<Decoded>),
+    Struct(Vec<Decoded>),
+}
+
+/// Decoded byte strings.
+#[derive(Debug, Clone)]
+pub enum DecodedBytes {
+    /// Rows + 1 offsets from 0 into the bytes.
+    Offsets32(Vec<i32>, Vec<u8>),
+    /// Rows + 1 offsets from 0 into the bytes.
+    Offsets64(Vec<i64>, Vec<u8>),
+    /// Arrow's views (`u32` length; then 12 bytes inline, or 4 bytes of prefix, `u32` buffer, `u32` offset) and their buffers.
+    Views(Vec<u128>, Vec<Bytes>),
+}
+
+impl Decoded {
+    /// Nothing yet, of type `physical`.
+    pub fn new(physical: &Physical, form: BytesForm) -> Self {
+        let values = match physical {
+            Physical::Null => DecodedValues::Null,
+            Physical::Bool => DecodedValues::Bool(BitBuffer::default()),
+            Physical::Fixed(fixed) => match fixed.size_bytes() {
+                1 => DecodedValues::L8(Vec::new()),
+                2 => DecodedValues::L16(Vec::new()),
+                4 => DecodedValues::L32(Vec::new()),
+                8 => DecodedValues::L64(Vec::new()),
+                16 => DecodedValues::L128(Vec::new()),
+                _ => DecodedValues::L256(Vec::new()),
+            },
+            Physical::Bytes => DecodedValues::Bytes(match form {
+                BytesForm::Offsets32 => DecodedBytes::Offsets32(vec![0], Vec::new()),
+                BytesForm::Offsets64 => DecodedBytes::Offsets64(vec![0], Vec::new()),
+                BytesForm::Views => DecodedBytes::Views(Vec::new(), Vec::new()),
+            }),
+            Physical::List(child) => DecodedValues::List(vec![0], Box::new(Self::new(child, form))),
+            Physical::FixedList(size, child) => DecodedValues::FixedList(*size, Box::new(Self::new(child, form))),
+            Physical::Struct(fields) => {
+                DecodedValues::Struct(fields.iter().map(|field| Self::new(field, form)).collect())
+            }
+        };
+        Self { rows: 0, validity: None, values }
+    }
+
+    /// Appends `rows` set validity bits where validity is kept, and counts the rows.
+    pub fn extend_valid(&mut self, rows: usize) {
+        if let Some(validity) = &mut self.validity {
+            validity.extend_constant(true, rows);
+        }
+        self.rows += rows;
+    }
+}
+
+/// Access to the vector of one lane width inside [`DecodedValues`] and [`Lanes`].
+pub trait LaneAccess: Lane {
+    /// The vector, if the values are of this width.
+    fn of(values: &DecodedValues) -> Option<&Vec<Self>>;
+    /// The vector, if the values are of this width.
+    fn of_mut(values: &mut DecodedValues) -> Option<&mut Vec<Self>>;
+    /// The slice, if the lanes are of this width.
+    fn lent<'a>(lanes: &Lanes<'a>) -> Option<&'a [Self]>;
+    /// The lanes, as the enum.
+    fn lanes(slice: &[Self]) -> Lanes<'_>;
+}
+
+macro_rules! lane_access {
+    ($($lane:ty => $variant:ident),*) => {$(
+        impl LaneAccess for $lane {
+            fn of(values: &DecodedValues) -> Option<&Vec<Self>> {
+                match values {
+                    DecodedValues::$variant(lanes) => Some(lanes),
+                    _ => None,
+                }
+            }
+
+            fn of_mut(values: &mut DecodedValues) -> Option<&mut Vec<Self>> {
+                match values {
+                    DecodedValues::$variant(lanes) => Some(lanes),
+                    _ => None,
+                }
+            }
+
+            fn lent<'a>(lanes: &Lanes<'a>) -> Option<&'a [Self]> {
+                match lanes {
+                    Lanes::$variant(slice) => Some(slice),
+                    _ => None,
+                }
+            }
+
+            fn lanes(slice: &[Self]) -> Lanes<'_> {
+                Lanes::$variant(slice)
+            }
+        }
+    )*};
+}
+
+lane_access!(u8 => L8, u16 => L16, u32 => L32, u64 => L64, u128 => L128, U256 => L256);
+
+/// Where the encoder puts values of 16 KiB and more, and where the decoder finds them.
+pub trait LargeValues {
+    /// The bytes of the large value at `offset`; the caller checks the checksum.
+    fn fetch(&self, offset: u64, size_bytes: u64) -> Result<Bytes>;
+}
