@@ -1,4 +1,5 @@
 //! Entasis encodings.
 
 pub mod lane;
+pub mod simd;
 pub use lane::*;
