@@ -6,6 +6,8 @@
 
 mod block;
 mod chooser;
+#[cfg(test)]
+mod conformance;
 mod encodings;
 mod error;
 pub mod fsst;
@@ -14,6 +16,8 @@ mod physical;
 mod predicate;
 mod selection;
 pub mod simd;
+#[cfg(test)]
+mod testing;
 mod values;
 pub mod wire;
 

@@ -137,14 +137,15 @@ impl Body {
             let what = format!("bytes {range:?} of a buffer of {}", place.end - place.start);
             return Err(Error::corrupt("buffer", place.start, what));
         }
-        if start < end {
-            let first = self.placement.runs.partition_point(|run| run.end <= start);
-            for run in first..self.placement.runs.len() {
-                if self.placement.runs[run].start >= end {
-                    break;
-                }
-                self.verify_run(run)?;
+        if start == end {
+            return Ok(0..0);
+        }
+        let first = self.placement.runs.partition_point(|run| run.end <= start);
+        for run in first..self.placement.runs.len() {
+            if self.placement.runs[run].start >= end {
+                break;
             }
+            self.verify_run(run)?;
         }
         Ok(start as usize..end as usize)
     }

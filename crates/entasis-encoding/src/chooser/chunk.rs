@@ -83,11 +83,11 @@ pub(crate) fn finished(root: &EncodedNode, physical: &Physical, decoded_bytes: u
 /// region of large values don't count.
 pub(crate) fn decoded_size_bytes(column: &Column<'_>, large_apart: bool) -> u64 {
     let rows = column.rows as u64;
-    let validity = if column.validity.is_some() { rows.div_ceil(8) } else { 0 };
+    let validity = if column.validity.is_some() { 4 * rows } else { 0 };
     let values = match &column.values {
         Values::Null => 0,
-        Values::Bool(_) => rows.div_ceil(8),
-        Values::Fixed(fixed, _) => rows * fixed.size_bytes() as u64,
+        Values::Bool(_) => 4 * rows,
+        Values::Fixed(fixed, _) => rows * fixed.size_bytes().max(4) as u64,
         Values::Bytes(strings) => {
             let counted = strings.iter().filter(|string| !large_apart || string.len() < crate::LARGE_VALUE_BYTES);
             4 * (rows + 1) + counted.map(|string| string.len() as u64).sum::<u64>()

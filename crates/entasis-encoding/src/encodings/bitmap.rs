@@ -50,6 +50,7 @@ impl Encoding for Bitmap {
         }
         opening.shape(0, 1)?;
         opening.parameters(|_| Ok(()))?;
+        opening.within_bounds(4)?;
         let buffer = opening.buffer_of(0, Some(opening.rows().div_ceil(8)))?;
         Ok(Box::new(BitmapNode { buffer }))
     }

@@ -71,7 +71,10 @@ impl Encoding for Constant {
         let wrong = || opening.corrupt(format!("{} bytes of value for {}", value.len(), opening.physical));
         match opening.physical {
             Physical::Bool => match value {
-                [bit @ (0 | 1)] => Ok(Box::new(ConstantBit(*bit == 1))),
+                [bit @ (0 | 1)] => {
+                    opening.within_bounds(4)?;
+                    Ok(Box::new(ConstantBit(*bit == 1)))
+                }
                 _ => Err(wrong()),
             },
             Physical::Fixed(fixed) if value.len() == fixed.size_bytes() => {

@@ -116,7 +116,7 @@ impl<'a> Opening<'a> {
     /// Checks that the node's rows × `size_bytes` stay within the block's declared bound.
     pub fn within_bounds(&self, size_bytes: usize) -> Result<()> {
         match (self.rows() as u64).checked_mul(size_bytes as u64) {
-            Some(bytes) if bytes <= self.decoded_bytes.saturating_add(64) => Ok(()),
+            Some(bytes) if bytes <= self.decoded_bytes => Ok(()),
             _ => Err(self.corrupt(format!(
                 "{} rows of {size_bytes} bytes exceed the {} bytes that the block declares",
                 self.rows(),

@@ -87,6 +87,7 @@ impl Encoding for Run {
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
         opening.shape(2, 0)?;
+        opening.within_bounds(4)?;
         let rows = opening.rows();
         let runs = opening.record.children[0].rows;
         let entries = opening.parameters(|reader| EntryPoints::read(reader, opening.vectors()))?;
