@@ -13,21 +13,17 @@ compile_error!("the kernels read little-endian words in place");
 
 mod bitpack;
 mod gather;
-mod interim;
 mod level;
 mod prefix_sum;
 mod register;
 mod runs;
 mod strings;
-mod symbols;
 #[cfg(test)]
 pub(crate) mod test_values;
 
 pub use bitpack::*;
 pub use gather::*;
-pub use interim::*;
 pub use level::{LEVEL_VARIABLE, Level};
 pub use prefix_sum::*;
 pub use runs::*;
 pub use strings::*;
-pub use symbols::*;
