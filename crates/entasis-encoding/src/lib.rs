@@ -1,5 +1,6 @@
 //! Entasis encodings.
 
+pub mod fsst;
 pub mod lane;
 pub mod simd;
 pub use lane::*;

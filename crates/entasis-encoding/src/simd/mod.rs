@@ -17,6 +17,7 @@ mod level;
 mod prefix_sum;
 mod register;
 mod runs;
+mod symbols;
 #[cfg(test)]
 pub(crate) mod test_values;
 
@@ -25,3 +26,4 @@ pub use gather::*;
 pub use level::{LEVEL_VARIABLE, Level};
 pub use prefix_sum::*;
 pub use runs::*;
+pub use symbols::*;
