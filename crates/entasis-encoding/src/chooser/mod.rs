@@ -52,7 +52,8 @@ impl<'e> Encoder<'e> {
         Self { options, depth: 0, shared, large, forced: None }
     }
 
-    /// An encoder whose root uses encoding `id` wherever it can.
+    /// An encoder whose root uses encoding `id`.
+    #[cfg(test)]
     pub fn forcing(options: &'e EncodeOptions, id: u8) -> Self {
         Self { options, depth: 0, shared: None, large: None, forced: Some(id) }
     }

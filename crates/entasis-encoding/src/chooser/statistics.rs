@@ -4,10 +4,9 @@ use std::cell::OnceCell;
 
 use super::distinct::Distinct;
 use crate::encodings::bitpack::plan;
-use crate::encodings::run::count_runs;
 use crate::fsst::SymbolTable;
 use crate::values::{Column, LaneAccess, Lanes, Values};
-use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, with_lanes, with_packed_lane_of};
+use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
 
 /// Most vectors in a sample.
 const SAMPLE_VECTORS: usize = 4;
@@ -47,7 +46,7 @@ impl<'a> Statistics<'a> {
     /// Number of runs, for lanes, booleans and byte strings.
     pub fn run_count(&self) -> Option<usize> {
         *self.run_count.get_or_init(|| match &self.column.values {
-            Values::Fixed(_, lanes) => Some(count_runs(lanes)),
+            Values::Fixed(_, lanes) => Some(with_lanes!(lanes, lanes => simd::count_runs(lanes))),
             Values::Bool(bits) => {
                 Some((1..self.rows).filter(|&row| bits.get(row) != bits.get(row - 1)).count() + self.rows.min(1))
             }

@@ -20,7 +20,7 @@ use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{Column, Decoded, LaneAccess, Lanes, Values};
 use crate::wire::EntryPoints;
-use crate::{Fixed, PackedLane, Physical, VECTOR_ROWS, simd};
+use crate::{Fixed, Physical, VECTOR_ROWS, simd};
 
 pub(crate) struct Alp;
 
@@ -85,16 +85,25 @@ struct Powers {
     factor: u8,
 }
 
-/// A lane that holds a float.
-trait FloatLane: PackedLane + LaneAccess {
+/// A lane that holds a float, and what ALP needs to know of it.
+trait AlpLane: simd::FloatLane + LaneAccess {
     const MAX_EXPONENT: u8;
     const INTEGER: Fixed;
 
-    /// Appends the integers of `values`, and the positions of those that don't come back.
-    fn to_integers(values: &[Self], powers: Powers, out: &mut Vec<Self>, exceptions: &mut Vec<u32>);
+    /// The power of ten with this exponent, rounded to the float.
+    fn power(of_ten: f64) -> Self::Float;
 
-    /// Appends the floats of `integers`.
-    fn to_floats(integers: &[Self], powers: Powers, out: &mut Vec<Self>);
+    /// What turns integers into floats.
+    fn decoding(powers: Powers) -> simd::Factors<Self::Float> {
+        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
+        simd::Factors { multiply: Self::power(TENS[f]), then: Self::power(TENTHS[e]) }
+    }
+
+    /// What turns floats into integers.
+    fn encoding(powers: Powers) -> simd::Factors<Self::Float> {
+        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
+        simd::Factors { multiply: Self::power(TENS[e]), then: Self::power(TENTHS[f]) }
+    }
 }
 
 /// 10^n and 10^−n, each the nearest double.
@@ -105,41 +114,21 @@ const TENTHS: [f64; 19] = [
     1e-18,
 ];
 
-impl FloatLane for u64 {
+impl AlpLane for u64 {
     const MAX_EXPONENT: u8 = 18;
     const INTEGER: Fixed = Fixed::I64;
 
-    fn to_integers(values: &[u64], powers: Powers, out: &mut Vec<u64>, exceptions: &mut Vec<u32>) {
-        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
-        simd::alp_encode_f64(values, TENS[e], TENTHS[f], TENS[f], TENTHS[e], out, exceptions);
-    }
-
-    fn to_floats(integers: &[u64], powers: Powers, out: &mut Vec<u64>) {
-        simd::alp_decode_f64(integers, TENS[usize::from(powers.factor)], TENTHS[usize::from(powers.exponent)], out);
+    fn power(of_ten: f64) -> f64 {
+        of_ten
     }
 }
 
-impl FloatLane for u32 {
+impl AlpLane for u32 {
     const MAX_EXPONENT: u8 = 10;
     const INTEGER: Fixed = Fixed::I32;
 
-    fn to_integers(values: &[u32], powers: Powers, out: &mut Vec<u32>, exceptions: &mut Vec<u32>) {
-        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
-        let single = |power: f64| power as f32;
-        simd::alp_encode_f32(
-            values,
-            single(TENS[e]),
-            single(TENTHS[f]),
-            single(TENS[f]),
-            single(TENTHS[e]),
-            out,
-            exceptions,
-        );
-    }
-
-    fn to_floats(integers: &[u32], powers: Powers, out: &mut Vec<u32>) {
-        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
-        simd::alp_decode_f32(integers, TENS[f] as f32, TENTHS[e] as f32, out);
+    fn power(of_ten: f64) -> f32 {
+        of_ten as f32
     }
 }
 
@@ -148,7 +137,7 @@ const TRIAL_VALUES: usize = 32;
 const FINALISTS: usize = 4;
 
 /// The powers that make the sample smallest and its predicted bytes; `None` where most values are exceptions.
-fn best<T: FloatLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
+fn best<T: AlpLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
     let trial = sample.iter().flat_map(|vector| {
         let step = (vector.len() * sample.len() / TRIAL_VALUES).max(1);
         vector.iter().step_by(step).copied()
@@ -166,13 +155,13 @@ fn best<T: FloatLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
 }
 
 /// Predicted bytes of these vectors with these powers.
-fn size_bytes<T: FloatLane>(vectors: &[&[T]], powers: Powers) -> f64 {
+fn size_bytes<T: AlpLane>(vectors: &[&[T]], powers: Powers) -> f64 {
     let (mut integers, mut exceptions) = (Vec::with_capacity(VECTOR_ROWS), Vec::new());
     let mut size = 0.0;
     for vector in vectors {
         integers.clear();
         exceptions.clear();
-        T::to_integers(vector, powers, &mut integers, &mut exceptions);
+        simd::alp_encode(vector, T::encoding(powers), T::decoding(powers), &mut integers, &mut exceptions);
         smooth(&mut integers, &exceptions);
         size += plan(&integers, true).size_bytes() + (exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES)) as f64;
     }
@@ -193,7 +182,7 @@ fn smooth<T: Copy + Default>(integers: &mut [T], exceptions: &[u32]) {
     }
 }
 
-fn encode<T: FloatLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+fn encode<T: AlpLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
     let sample = crate::chooser::sample_vectors(lanes);
     // Where nothing is gained, any powers are right: all values may be patches.
     let powers = best(&sample).map_or(Powers { exponent: 0, factor: 0 }, |choice| choice.0);
@@ -202,7 +191,7 @@ fn encode<T: FloatLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option
     for vector in lanes.chunks(VECTOR_ROWS) {
         exceptions.clear();
         let before = integers.len();
-        T::to_integers(vector, powers, &mut integers, &mut exceptions);
+        simd::alp_encode(vector, T::encoding(powers), T::decoding(powers), &mut integers, &mut exceptions);
         smooth(&mut integers[before..], &exceptions);
         for &exception in &exceptions {
             positions.extend_from_slice(&(exception as u16).to_le_bytes());
@@ -222,7 +211,7 @@ fn encode<T: FloatLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option
     Ok(Some(EncodedNode { encoding: Alp.id(), rows: lanes.len(), parameters, buffers, children: vec![child] }))
 }
 
-fn open<T: FloatLane>(opening: &Opening<'_>, powers: Powers, patched: bool, ends: &[u64]) -> Result<Box<dyn Node>> {
+fn open<T: AlpLane>(opening: &Opening<'_>, powers: Powers, patched: bool, ends: &[u64]) -> Result<Box<dyn Node>> {
     if powers.exponent > T::MAX_EXPONENT || powers.factor > powers.exponent {
         return Err(opening.corrupt(format!("exponent {} and factor {}", powers.exponent, powers.factor)));
     }
@@ -246,7 +235,7 @@ fn not_integers() -> Error {
     Error::InvalidArgument("lanes of another width".into())
 }
 
-impl<T: FloatLane> Node for AlpNode<T> {
+impl<T: AlpLane> Node for AlpNode<T> {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         lanes_mut::<T>(out)?.reserve(rows.len() + VECTOR_ROWS);
         let mut integers = Decoded::new(&Physical::Fixed(T::INTEGER), Default::default());
@@ -257,7 +246,7 @@ impl<T: FloatLane> Node for AlpNode<T> {
             let integers = T::of(&integers.values).ok_or_else(not_integers)?;
             let lanes = lanes_mut::<T>(out)?;
             let before = lanes.len();
-            T::to_floats(integers, self.powers, lanes);
+            simd::alp_decode(integers, T::decoding(self.powers), lanes);
             if let Some(patches) = &self.patches {
                 patches.apply(body, vector, &mut lanes[before..])?;
             }
@@ -275,7 +264,7 @@ impl<T: FloatLane> Node for AlpNode<T> {
         self.integers.get(body, rows, &mut integers)?;
         let lanes = lanes_mut::<T>(out)?;
         let before = lanes.len();
-        T::to_floats(T::of(&integers.values).ok_or_else(not_integers)?, self.powers, lanes);
+        simd::alp_decode(T::of(&integers.values).ok_or_else(not_integers)?, T::decoding(self.powers), lanes);
         if let Some(patches) = &self.patches {
             for (slot, &row) in lanes[before..].iter_mut().zip(rows) {
                 let (vector, index) = (row as usize / VECTOR_ROWS, row as usize % VECTOR_ROWS);

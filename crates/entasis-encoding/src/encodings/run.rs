@@ -14,7 +14,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BitBuffer, Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
+use crate::values::{BitBuffer, Column, Decoded, DecodedValues, LaneAccess, Values};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of, with_lanes};
 
@@ -213,9 +213,4 @@ impl Node for BitRuns {
 
 fn describe(runs: &Runs) -> String {
     format!("{} runs of {:.1} rows", runs.runs, runs.rows as f64 / runs.runs.max(1) as f64)
-}
-
-/// Number of runs, at most `rows`.
-pub(crate) fn count_runs(lanes: &Lanes<'_>) -> usize {
-    with_lanes!(lanes, lanes => usize::from(!lanes.is_empty()) + lanes.windows(2).filter(|pair| pair[0] != pair[1]).count())
 }

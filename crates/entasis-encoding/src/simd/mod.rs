@@ -11,19 +11,25 @@
 #[cfg(target_endian = "big")]
 compile_error!("the kernels read little-endian words in place");
 
+mod alp;
 mod bitpack;
 mod gather;
 mod level;
 mod prefix_sum;
 mod register;
 mod runs;
+mod statistics;
 mod strings;
+mod symbols;
 #[cfg(test)]
 pub(crate) mod test_values;
 
+pub use alp::*;
 pub use bitpack::*;
 pub use gather::*;
 pub use level::{LEVEL_VARIABLE, Level};
 pub use prefix_sum::*;
 pub use runs::*;
+pub use statistics::*;
 pub use strings::*;
+pub use symbols::*;
