@@ -5,5 +5,6 @@ pub mod compare;
 mod error;
 #[doc(hidden)]
 pub mod generate;
+pub mod zone;
 
 pub use error::{Error, Result};
