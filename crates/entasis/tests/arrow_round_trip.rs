@@ -1,5 +1,7 @@
 //! Arrays → lent columns → decoded values → arrays, with a naive copy where encoding and decoding will be.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
+
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
