@@ -5,6 +5,7 @@
 //! [`SymbolTable`] holds the symbols, is stored beside the strings, and decodes; an [`Encoder`] is made from it.
 
 mod encode;
+mod encode_many;
 mod table;
 #[cfg(test)]
 mod tests;

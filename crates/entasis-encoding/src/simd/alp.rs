@@ -127,7 +127,8 @@ impl<T: FloatLane> Kernel for Decode<'_, T> {
 
 /// Appends for each of the floats `values` the signed integer nearest to `value · multiply · then` by the factors `encode`,
 /// and to `exceptions` the indexes in `values`, rising, of those that [`alp_decode`] would not give back bit for bit by the
-/// factors `decode`: fractions that are left, too many digits, −0.0, infinities and NaN. The integer of an exception is that of the first value that is none, or 0.
+/// factors `decode`: fractions that are left, more than 50 bits of digits (21 in 32-bit lanes), −0.0, infinities and NaN.
+/// The integer of an exception is that of the first value that is none, or 0.
 pub fn alp_encode<T: FloatLane>(
     values: &[T],
     encode: Factors<T::Float>,
