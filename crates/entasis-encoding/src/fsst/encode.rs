@@ -6,8 +6,8 @@ use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
 /// Slots of the index of long symbols; a power of two.
 pub(super) const LONG_SLOTS: usize = 1024;
 
-/// A code in the low byte, and in the high byte how many bytes of a string it stands for: one number, so that one is chosen
-/// from two without a branch.
+/// A code in the low byte, and in the high byte how many bytes of a string it stands for: one number, so that one is
+/// chosen from two without a branch.
 #[derive(Clone, Copy)]
 pub(super) struct Match(u16);
 
@@ -28,8 +28,8 @@ impl Match {
         usize::from(self.0 >> 8)
     }
 
-    /// `other` where `condition` holds, else this. By arithmetic: a branch would be mispredicted, and of a conditional move
-    /// the compiler makes one of addresses, before the load, which lengthens the way from symbol to symbol.
+    /// `other` where `condition` holds, else this. By arithmetic: a branch would be mispredicted, and of a conditional
+    /// move the compiler makes one of addresses, before the load, which lengthens the way from symbol to symbol.
     #[inline(always)]
     fn or_if(self, condition: bool, other: Self) -> Self {
         Self(self.0 ^ ((self.0 ^ other.0) & u16::from(condition).wrapping_neg()))

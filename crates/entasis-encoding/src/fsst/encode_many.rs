@@ -1,5 +1,5 @@
-//! Encoding of many strings at once. Where the next symbol begins is known only when the one before is found, after some
-//! twenty cycles of which the processor works in few; so four strings are encoded side by side.
+//! Encoding of many strings at once. Where the next symbol begins is known only when the one before is found, after
+//! some twenty cycles of which the processor works in few; so four strings are encoded side by side.
 
 use super::Encoder;
 use crate::simd::SYMBOL_MAX_BYTES;
@@ -38,8 +38,8 @@ struct Lane {
 }
 
 impl Encoder {
-    /// Appends the codes of each of `strings`, those that [`Encoder::encode`] gives, and to `ends` where they end, counted
-    /// from the first code appended.
+    /// Appends the codes of each of `strings`, those that [`Encoder::encode`] gives, and to `ends` where they end,
+    /// counted from the first code appended.
     ///
     /// # Panics
     /// If the codes are longer than `u32` can count.

@@ -1,5 +1,5 @@
-//! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols that
-//! followed each other joined into one, that saved or would save most; repeat.
+//! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols
+//! that followed each other joined into one, that saved or would save most; repeat.
 
 use super::encode::{LONG_SLOTS, long_slot};
 use super::{Encoder, SymbolTable};
@@ -82,8 +82,8 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// What a symbol of one byte counts for each time, where a longer one counts for its bytes: it saves the escape, and bytes
-/// that other strings have but the sample has not.
+/// What a symbol of one byte counts for each time, where a longer one counts for its bytes: it saves the escape, and
+/// bytes that other strings have but the sample has not.
 const SINGLE_GAIN: u64 = 3;
 
 /// Units that are counted: symbols by code, then bytes by value.
