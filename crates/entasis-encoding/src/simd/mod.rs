@@ -7,6 +7,7 @@
 //! appear only where the compiler falls short of them, as in prefix sums.
 
 #![allow(unsafe_code, reason = "this is where vector instructions and uninitialised memory are handled")]
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has registers so far"))]
 
 #[cfg(target_endian = "big")]
 compile_error!("the kernels read little-endian words in place");
