@@ -8,6 +8,7 @@ mod shred;
 mod strings;
 mod target;
 pub mod types;
+mod utf8;
 
 pub use input::{Input, bits_of, with_column};
 pub use output::{empty_array, to_arrow};

@@ -125,22 +125,33 @@ fn above(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     Some(prefix)
 }
 
-/// Visits the valid rows as ranges of at most [`STRIDE`] rows: long ones where whole words are valid.
-fn for_each_valid_range(rows: usize, validity: Option<Bits<'_>>, mut visit: impl FnMut(Range<usize>)) {
+/// Rows in a row, and which of them are values.
+struct Run {
+    rows: Range<usize>,
+    /// A set bit for each row that is valid; `None` if all are. With it, there are at most 64 rows.
+    valid: Option<u64>,
+}
+
+impl Run {
+    fn is_valid(&self, index: usize) -> bool {
+        self.valid.is_none_or(|word| word >> index & 1 == 1)
+    }
+}
+
+/// Visits all rows but words of nothing but nulls, in runs of at most [`STRIDE`] rows.
+#[inline(always)]
+fn for_each_run(rows: usize, validity: Option<Bits<'_>>, mut visit: impl FnMut(Run)) {
     let Some(validity) = validity else {
-        return (0..rows).step_by(STRIDE).for_each(|start| visit(start..rows.min(start + STRIDE)));
+        return (0..rows)
+            .step_by(STRIDE)
+            .for_each(|start| visit(Run { rows: start..rows.min(start + STRIDE), valid: None }));
     };
     for start in (0..rows).step_by(64) {
-        let mut word = validity.word(start);
-        let mut at = start;
-        while word != 0 {
-            let skipped = word.trailing_zeros();
-            word >>= skipped;
-            let taken = word.trailing_ones();
-            at += skipped as usize;
-            visit(at..at + taken as usize);
-            at += taken as usize;
-            word = word.checked_shr(taken).unwrap_or(0);
+        let count = (rows - start).min(64);
+        let word = validity.word(start);
+        if word != 0 {
+            let valid = (word != u64::MAX >> (64 - count)).then_some(word);
+            visit(Run { rows: start..start + count, valid });
         }
     }
 }
@@ -155,11 +166,18 @@ fn range_of<L: Copy, N: Copy + PartialOrd>(
     to_native: impl Fn(L) -> N,
 ) -> (N, N) {
     let (mut min, mut max) = (top, bottom);
-    for_each_valid_range(lanes.len(), validity, |rows| {
-        for &lane in &lanes[rows] {
-            let value = to_native(lane);
-            min = if value < min { value } else { min };
-            max = if value > max { value } else { max };
+    let mut meet = |low: N, high: N| {
+        min = if low < min { low } else { min };
+        max = if high > max { high } else { max };
+    };
+    for_each_run(lanes.len(), validity, |run| match run.valid {
+        None => lanes[run.rows].iter().for_each(|&lane| meet(to_native(lane), to_native(lane))),
+        Some(mut word) => {
+            for &lane in &lanes[run.rows] {
+                let (value, is_valid) = (to_native(lane), word & 1 == 1);
+                meet(if is_valid { value } else { top }, if is_valid { value } else { bottom });
+                word >>= 1;
+            }
         }
     });
     (min, max)
@@ -177,23 +195,30 @@ macro_rules! float_ranges {
             // Order of the keys is order of the floats: negative ones have all bits but the sign flipped.
             let to_key = |bits: $bits| (bits ^ ((bits as $key >> (<$key>::BITS - 1)) as $bits >> 1)) as $key;
             let (mut min, mut max) = (<$key>::MAX, <$key>::MIN);
-            let (mut valid_count, mut nan_count) = (0, 0);
-            for_each_valid_range(lanes.len(), validity, |rows| {
-                valid_count += rows.len() as u64;
+            let mut nan_count = 0;
+            for_each_run(lanes.len(), validity, |run| {
+                // Fits: a run is far shorter than the largest of even the narrowest lanes.
                 let mut nans: $bits = 0;
-                for chunk in lanes[rows].chunks(64) {
-                    for &bits in chunk {
-                        let is_nan = bits & (<$bits>::MAX >> 1) > $infinity;
-                        let key = to_key(bits);
-                        min = min.min(if is_nan { <$key>::MAX } else { key });
-                        max = max.max(if is_nan { <$key>::MIN } else { key });
-                        nans += <$bits>::from(is_nan);
+                let mut meet = |bits: $bits, is_valid: bool| {
+                    let is_nan = bits & (<$bits>::MAX >> 1) > $infinity;
+                    let key = to_key(bits);
+                    min = min.min(if is_nan | !is_valid { <$key>::MAX } else { key });
+                    max = max.max(if is_nan | !is_valid { <$key>::MIN } else { key });
+                    nans += <$bits>::from(is_nan & is_valid);
+                };
+                match run.valid {
+                    None => lanes[run.rows].iter().for_each(|&bits| meet(bits, true)),
+                    Some(mut word) => {
+                        for &bits in &lanes[run.rows] {
+                            meet(bits, word & 1 == 1);
+                            word >>= 1;
+                        }
                     }
                 }
                 nan_count += u64::from(nans);
             });
-            // The keys of infinities are no ends of the type, so that `min` and `max` were met unless all is NaN.
-            let ends = (nan_count < valid_count).then(|| (to_key(min as $bits) as $bits, to_key(max as $bits) as $bits));
+            // The ends of the type are keys of NaNs: they stay only where nothing but NaN was met.
+            let ends = (min != <$key>::MAX).then(|| (to_key(min as $bits) as $bits, to_key(max as $bits) as $bits));
             FloatRange { ends, nan_count }
         }
     )*};
@@ -209,30 +234,37 @@ float_ranges! {
 fn sum_of(fixed: Fixed, lanes: &Lanes<'_>, validity: Option<Bits<'_>>) -> Option<i128> {
     let mut sum = 0i128;
     macro_rules! add {
-        ($slice:ident, $native:ty) => {
-            for_each_valid_range($slice.len(), validity, |rows| {
-                sum += i128::from($slice[rows].iter().map(|&lane| i64::from(lane as $native)).sum::<i64>());
+        ($slice:ident, $part:expr) => {
+            for_each_run($slice.len(), validity, |run| {
+                let partial = match run.valid {
+                    None => $slice[run.rows].iter().map($part).sum::<i64>(),
+                    Some(word) => {
+                        let rows = $slice[run.rows].iter().enumerate();
+                        rows.map(|(row, lane)| $part(lane) & -((word >> row & 1) as i64)).sum::<i64>()
+                    }
+                };
+                sum += i128::from(partial);
             })
         };
     }
     match (fixed, lanes) {
-        (Fixed::U8, Lanes::L8(slice)) => add!(slice, u8),
-        (Fixed::U16, Lanes::L16(slice)) => add!(slice, u16),
-        (Fixed::U32, Lanes::L32(slice)) => add!(slice, u32),
-        (Fixed::I8, Lanes::L8(slice)) => add!(slice, i8),
-        (Fixed::I16, Lanes::L16(slice)) => add!(slice, i16),
-        (Fixed::I32, Lanes::L32(slice)) => add!(slice, i32),
-        (Fixed::U64 | Fixed::I64, Lanes::L64(slice)) => for_each_valid_range(slice.len(), validity, |rows| {
-            // Halves apart, so that neither sum overflows 64 bits.
-            let slice = &slice[rows];
-            let low = slice.iter().map(|&lane| lane & 0xFFFF_FFFF).sum::<u64>();
-            let high = if fixed == Fixed::I64 {
-                slice.iter().map(|&lane| lane as i64 >> 32).sum::<i64>()
-            } else {
-                slice.iter().map(|&lane| (lane >> 32) as i64).sum::<i64>()
-            };
-            sum += i128::from(low) + (i128::from(high) << 32);
-        }),
+        (Fixed::U8, Lanes::L8(slice)) => add!(slice, |&lane: &u8| i64::from(lane)),
+        (Fixed::U16, Lanes::L16(slice)) => add!(slice, |&lane: &u16| i64::from(lane)),
+        (Fixed::U32, Lanes::L32(slice)) => add!(slice, |&lane: &u32| i64::from(lane)),
+        (Fixed::I8, Lanes::L8(slice)) => add!(slice, |&lane: &u8| i64::from(lane as i8)),
+        (Fixed::I16, Lanes::L16(slice)) => add!(slice, |&lane: &u16| i64::from(lane as i16)),
+        (Fixed::I32, Lanes::L32(slice)) => add!(slice, |&lane: &u32| i64::from(lane as i32)),
+        // The high halves first, the low halves after, so that no sum of a run overflows 64 bits.
+        (Fixed::U64, Lanes::L64(slice)) => {
+            add!(slice, |&lane: &u64| (lane >> 32) as i64);
+            sum <<= 32;
+            add!(slice, |&lane: &u64| (lane & 0xFFFF_FFFF) as i64);
+        }
+        (Fixed::I64, Lanes::L64(slice)) => {
+            add!(slice, |&lane: &u64| lane as i64 >> 32);
+            sum <<= 32;
+            add!(slice, |&lane: &u64| (lane & 0xFFFF_FFFF) as i64);
+        }
         _ => return None,
     }
     Some(sum)
@@ -241,8 +273,12 @@ fn sum_of(fixed: Fixed, lanes: &Lanes<'_>, validity: Option<Bits<'_>>) -> Option
 /// Least and greatest of the valid byte strings; most are told apart by their first eight bytes.
 fn bytes_range<'a>(slices: &[&'a [u8]], validity: Option<Bits<'_>>) -> Option<(&'a [u8], &'a [u8])> {
     let mut range: Option<(u64, &[u8], u64, &[u8])> = None;
-    for_each_valid_range(slices.len(), validity, |rows| {
-        for &slice in &slices[rows] {
+    for_each_run(slices.len(), validity, |run| {
+        for (index, row) in run.rows.clone().enumerate() {
+            if !run.is_valid(index) {
+                continue;
+            }
+            let slice = slices[row];
             let prefix = prefix_of(slice);
             let Some((min_prefix, min, max_prefix, max)) = &mut range else {
                 range = Some((prefix, slice, prefix, slice));
