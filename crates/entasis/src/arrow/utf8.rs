@@ -4,7 +4,7 @@
 //! once: where a buffer is ASCII, so is every string in it; where it is UTF-8, only the ends of strings remain to be
 //! looked at. Strings of buffers that are neither are checked one by one, for what lies between them doesn't count.
 
-use arrow_array::{Array, BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray};
+use arrow_array::{BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray};
 use arrow_buffer::Buffer;
 use arrow_schema::ArrowError;
 use simdutf8::basic::from_utf8;
