@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use entasis_encoding::wire::{Reader, WireError, write_bytes, write_varint};
 
 use super::{pages::MetadataReader, trailer::Trailer};
-use crate::error::{Error, Result};
+use crate::{
+    arrow::types::{read_metadata, read_text, write_metadata},
+    error::{Error, Result},
+};
 
 /// What is said once per file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,33 +38,10 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
-/// Appends a map, by key, so that equal maps give equal bytes.
-pub fn write_text_map(map: &HashMap<String, String>, out: &mut Vec<u8>) {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_unstable();
-    write_varint(entries.len() as u64, out);
-    for (key, value) in entries {
-        write_bytes(key.as_bytes(), out);
-        write_bytes(value.as_bytes(), out);
-    }
-}
-
-/// Reads a map that [`write_text_map`] wrote.
-pub fn read_text_map(reader: &mut Reader<'_>) -> Result<HashMap<String, String>, WireError> {
-    let count = reader.length(reader.remaining())?;
-    (0..count).map(|_| Ok((read_text(reader)?, read_text(reader)?))).collect()
-}
-
-/// Reads a `text`.
-pub fn read_text(reader: &mut Reader<'_>) -> Result<String, WireError> {
-    let at = WireError(reader.position());
-    String::from_utf8(reader.bytes()?.to_vec()).map_err(|_| at)
-}
-
 impl FileRecord {
     /// Appends the record.
     pub fn write(&self, out: &mut Vec<u8>) {
-        write_text_map(&self.schema_metadata, out);
+        write_metadata(&self.schema_metadata, out);
         write_varint(self.user_metadata.len() as u64, out);
         for (key, value) in &self.user_metadata {
             write_bytes(key.as_bytes(), out);
@@ -100,16 +80,16 @@ impl FileRecord {
     }
 
     fn parse(reader: &mut Reader<'_>) -> Result<Self, WireError> {
-        let schema_metadata = read_text_map(reader)?;
+        let schema_metadata = read_metadata(reader)?;
         let count = reader.length(reader.remaining())?;
         let user_metadata =
-            (0..count).map(|_| Ok((read_text(reader)?, reader.bytes()?.to_vec()))).collect::<Result<_, _>>()?;
+            (0..count).map(|_| Ok((read_text(reader)?.to_owned(), reader.bytes()?.to_vec()))).collect::<Result<_, _>>()?;
         let count = reader.length(reader.remaining())?;
         let sort_order = (0..count).map(|_| Self::parse_sort_key(reader)).collect::<Result<_, _>>()?;
         let count = reader.length(reader.remaining())?;
         let row_group_rows = (0..count).map(|_| reader.varint()).collect::<Result<_, _>>()?;
         let next_field_id = reader.varint()?;
-        let written_by = read_text(reader)?;
+        let written_by = read_text(reader)?.to_owned();
         Ok(Self { schema_metadata, user_metadata, sort_order, row_group_rows, next_field_id, written_by })
     }
 
