@@ -15,10 +15,16 @@ pub enum Error {
     /// Arrow refused to put an array together: what was decoded isn't what the type says.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
-    /// A block couldn't be written or read.
-    #[error(transparent)]
-    Encoding(#[from] entasis_encoding::Error),
 }
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<entasis_encoding::Error> for Error {
+    fn from(error: entasis_encoding::Error) -> Self {
+        match error {
+            entasis_encoding::Error::Unsupported(what) => Self::Unsupported(what),
+            other => Self::InvalidArgument(other.to_string()),
+        }
+    }
+}

@@ -1,6 +1,9 @@
 //! The `.ent` file format.
 
 pub mod arrow;
+pub mod compare;
 mod error;
+#[doc(hidden)]
+pub mod generate;
 
 pub use error::{Error, Result};
