@@ -492,7 +492,7 @@ mod tests {
         assert_eq!(read_type(&mut Reader::new(&deepest)).unwrap().data_type, nested(MAX_NESTING));
         let over = Field::new("", nested(MAX_NESTING + 1), true);
         assert!(matches!(write_type(&over, &mut Vec::new()), Err(Error::Unsupported(_))));
-        let mut endless = vec![31, 0, 0].repeat(MAX_NESTING);
+        let mut endless = [31, 0, 0].repeat(MAX_NESTING);
         endless.push(0);
         assert!(read_type(&mut Reader::new(&endless)).is_err());
     }

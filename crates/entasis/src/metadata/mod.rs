@@ -3,4 +3,5 @@
 pub mod file_record;
 pub mod index;
 pub mod pages;
+pub mod record;
 pub mod trailer;

@@ -1,0 +1,214 @@
+//! Decoded values as Arrow arrays.
+//!
+//! Vectors become Arrow's buffers as they are. What a damaged file could get wrong is checked here, once: strings are
+//! UTF-8, offsets ascend and end within the bytes, views lie within their buffers, fixed sizes are exact.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericByteArray,
+    GenericByteViewArray, GenericListArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
+    types::{
+        BinaryType, BinaryViewType, ByteArrayType, ByteViewType, LargeBinaryType, LargeUtf8Type, StringViewType,
+        Utf8Type,
+    },
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, FieldRef};
+use bytes::Bytes;
+use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues};
+
+use super::{dictionary::to_dictionary, physical::fixed_of, physical_of};
+use crate::{Error, Result};
+
+/// The array of `data_type` that holds `decoded` values, without a copy where the layouts agree.
+///
+/// The byte strings must have the forms that [`empty_decoded`](super::empty_decoded) gives for the type. Errors if the
+/// values aren't what the type can hold: strings that aren't UTF-8, lists or strings over 2 GiB with 32-bit offsets,
+/// more distinct values than a dictionary's keys can number, nulls in fields that have none.
+pub fn to_arrow(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
+    let rows = decoded.rows;
+    let array = match data_type {
+        DataType::Dictionary(key, value) => to_dictionary(decoded, key, value)?,
+        _ => to_plain(decoded, data_type)?,
+    };
+    expect_count(array.len(), rows)?;
+    Ok(array)
+}
+
+fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
+    use DataType as T;
+    use DecodedBytes::{Offsets32, Offsets64, Views};
+    use DecodedValues as V;
+    let Decoded { rows, validity, values } = decoded;
+    let nulls = nulls_of(validity, rows)?;
+    match (data_type, values) {
+        (T::Null, V::Null) => Ok(Arc::new(NullArray::new(rows))),
+        (T::Boolean, V::Bool(bits)) => Ok(Arc::new(BooleanArray::new(booleans(bits, rows)?, nulls))),
+        (T::Utf8, V::Bytes(Offsets32(offsets, bytes))) => strings::<Utf8Type>(offsets, bytes, nulls),
+        (T::Binary, V::Bytes(Offsets32(offsets, bytes))) => strings::<BinaryType>(offsets, bytes, nulls),
+        (T::LargeUtf8, V::Bytes(Offsets64(offsets, bytes))) => strings::<LargeUtf8Type>(offsets, bytes, nulls),
+        (T::LargeBinary, V::Bytes(Offsets64(offsets, bytes))) => strings::<LargeBinaryType>(offsets, bytes, nulls),
+        (T::Utf8View, V::Bytes(Views(views, buffers))) => {
+            Ok(Arc::new(view_array::<StringViewType>(views, buffers, nulls)?))
+        }
+        (T::BinaryView, V::Bytes(Views(views, buffers))) => Ok(Arc::new(byte_views(views, buffers, nulls)?)),
+        (T::FixedSizeBinary(size), V::Bytes(Offsets32(offsets, bytes))) => {
+            fixed_size_binary(*size, &offsets, bytes, nulls)
+        }
+        (T::List(item), V::List(offsets, child)) => list::<i32>(item, offsets, *child, nulls),
+        (T::LargeList(item), V::List(offsets, child)) => list::<i64>(item, offsets, *child, nulls),
+        (T::FixedSizeList(item, size), V::FixedList(decoded_size, child)) if *size as u32 == decoded_size => {
+            let items = to_arrow(*child, item.data_type())?;
+            let list = FixedSizeListArray::try_new_with_length(item.clone(), *size, items, nulls, rows)?;
+            Ok(Arc::new(list))
+        }
+        (T::Struct(fields), V::Struct(children)) => {
+            let arrays = children.into_iter().zip(fields).map(|(child, field)| to_arrow(child, field.data_type()));
+            let arrays = arrays.collect::<Result<_>>()?;
+            Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, rows)?))
+        }
+        (data_type, values) => lanes(data_type, values, rows, nulls),
+    }
+}
+
+/// An array of no rows; types without blocks are unsupported.
+pub fn empty_array(data_type: &DataType) -> Result<ArrayRef> {
+    physical_of(data_type)?;
+    Ok(new_empty_array(data_type))
+}
+
+pub(super) fn mismatch(values: &DecodedValues, data_type: &DataType) -> Error {
+    let what = match values {
+        DecodedValues::Null => "nulls",
+        DecodedValues::Bool(_) => "booleans",
+        DecodedValues::L8(_) => "8-bit lanes",
+        DecodedValues::L16(_) => "16-bit lanes",
+        DecodedValues::L32(_) => "32-bit lanes",
+        DecodedValues::L64(_) => "64-bit lanes",
+        DecodedValues::L128(_) => "128-bit lanes",
+        DecodedValues::L256(_) => "256-bit lanes",
+        DecodedValues::Bytes(DecodedBytes::Offsets32(..)) => "byte strings with 32-bit offsets",
+        DecodedValues::Bytes(DecodedBytes::Offsets64(..)) => "byte strings with 64-bit offsets",
+        DecodedValues::Bytes(DecodedBytes::Views(..)) => "byte strings as views",
+        DecodedValues::List(..) => "lists",
+        DecodedValues::FixedList(..) => "fixed-size lists",
+        DecodedValues::Struct(_) => "structs",
+    };
+    Error::InvalidArgument(format!("{what} were decoded for type {data_type}"))
+}
+
+pub(super) fn nulls_of(validity: Option<BitBuffer>, rows: usize) -> Result<Option<NullBuffer>> {
+    let bits = validity.map(|validity| booleans(validity, rows)).transpose()?;
+    Ok(bits.map(NullBuffer::new).filter(|nulls| nulls.null_count() > 0))
+}
+
+fn booleans(bits: BitBuffer, rows: usize) -> Result<BooleanBuffer> {
+    expect_count(bits.len(), rows)?;
+    Ok(BooleanBuffer::new(Buffer::from_vec(bits.into_bytes()), 0, rows))
+}
+
+fn expect_count(count: usize, expected: usize) -> Result<()> {
+    if count == expected {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!("{count} values were decoded for {expected} rows")))
+}
+
+fn lanes(data_type: &DataType, values: DecodedValues, rows: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let Some(fixed) = fixed_of(data_type) else {
+        return Err(mismatch(&values, data_type));
+    };
+    let (size_bytes, count, buffer) = match values {
+        DecodedValues::L8(lanes) => (1, lanes.len(), Buffer::from_vec(lanes)),
+        DecodedValues::L16(lanes) => (2, lanes.len(), Buffer::from_vec(lanes)),
+        DecodedValues::L32(lanes) => (4, lanes.len(), Buffer::from_vec(lanes)),
+        DecodedValues::L64(lanes) => (8, lanes.len(), Buffer::from_vec(lanes)),
+        DecodedValues::L128(lanes) => (16, lanes.len(), Buffer::from_vec(lanes)),
+        DecodedValues::L256(lanes) => {
+            // Collects in place: the layouts are the same.
+            let values = lanes.into_iter().map(|lane| i256::from_parts(lane.low, lane.high as i128));
+            let values: Vec<i256> = values.collect();
+            (32, values.len(), Buffer::from_vec(values))
+        }
+        other => return Err(mismatch(&other, data_type)),
+    };
+    if size_bytes != fixed.size_bytes() {
+        return Err(Error::InvalidArgument(format!("lanes of {size_bytes} bytes were decoded for type {data_type}")));
+    }
+    expect_count(count, rows)?;
+    Ok(make_array(ArrayData::builder(data_type.clone()).len(rows).add_buffer(buffer).nulls(nulls).build()?))
+}
+
+/// Arrow's constructor checks UTF-8 over all bytes at once, and that offsets lie on boundaries of characters.
+fn strings<T: ByteArrayType>(offsets: Vec<T::Offset>, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let offsets = ascending(offsets)?;
+    Ok(Arc::new(GenericByteArray::<T>::try_new(offsets, Buffer::from_vec(bytes), nulls)?))
+}
+
+/// Offsets that Arrow won't panic on.
+fn ascending<O: OffsetSizeTrait>(offsets: Vec<O>) -> Result<OffsetBuffer<O>> {
+    if offsets.first().is_none_or(|&first| first < O::usize_as(0)) || !offsets.is_sorted() {
+        return Err(ArrowError::InvalidArgumentError("offsets must ascend from 0".to_owned()).into());
+    }
+    Ok(OffsetBuffer::new(ScalarBuffer::from(offsets)))
+}
+
+pub(super) fn byte_views(views: Vec<u128>, buffers: Vec<Bytes>, nulls: Option<NullBuffer>) -> Result<BinaryViewArray> {
+    view_array::<BinaryViewType>(views, buffers, nulls)
+}
+
+fn view_array<T: ByteViewType>(
+    views: Vec<u128>,
+    buffers: Vec<Bytes>,
+    nulls: Option<NullBuffer>,
+) -> Result<GenericByteViewArray<T>> {
+    let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from).collect();
+    Ok(GenericByteViewArray::<T>::try_new(ScalarBuffer::from(views), buffers, nulls)?)
+}
+
+fn fixed_size_binary(size: i32, offsets: &[i32], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let rows = offsets.len().saturating_sub(1);
+    let wrong_length = |row: usize| {
+        Error::InvalidArgument(format!("row {row} isn't {size} bytes long, but its type is fixed-size binary"))
+    };
+    let has_length = |pair: &[i32]| pair[1].checked_sub(pair[0]) == Some(size);
+    let wide = usize::try_from(size).map_err(|_| wrong_length(0))?;
+    let values = match &nulls {
+        _ if offsets.windows(2).all(has_length) && bytes.len() == rows * wide => bytes,
+        None => {
+            let row = offsets.windows(2).position(|pair| !has_length(pair)).unwrap_or(rows);
+            return Err(wrong_length(row));
+        }
+        // Nulls may have any length: they become zeros.
+        Some(nulls) => {
+            let mut values = vec![0; rows * wide];
+            for row in nulls.valid_indices() {
+                let start = offsets[row] as usize;
+                let value = bytes.get(start..start + wide).filter(|_| has_length(&offsets[row..row + 2]));
+                values[row * wide..(row + 1) * wide].copy_from_slice(value.ok_or_else(|| wrong_length(row))?);
+            }
+            values
+        }
+    };
+    Ok(Arc::new(FixedSizeBinaryArray::try_new_with_len(size, Buffer::from_vec(values), nulls, rows)?))
+}
+
+fn list<O: OffsetSizeTrait>(
+    item: &FieldRef,
+    offsets: Vec<u64>,
+    child: Decoded,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let largest = offsets.iter().copied().max().unwrap_or(0);
+    if usize::try_from(largest).ok().and_then(O::from_usize).is_none() {
+        return Err(Error::InvalidArgument(format!(
+            "lists of {largest} items in all don't fit {}-bit offsets: read fewer rows at once",
+            8 * size_of::<O>()
+        )));
+    }
+    let offsets = ascending(offsets.into_iter().map(|offset| O::usize_as(offset as usize)).collect())?;
+    let items = to_arrow(child, item.data_type())?;
+    Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?))
+}
