@@ -49,11 +49,6 @@ impl AtomicFile {
         Ok(Self { file, target, hidden: Some(hidden) })
     }
 
-    /// Where the file will be.
-    pub fn target(&self) -> &Path {
-        &self.target
-    }
-
     /// Makes the file durable and visible. On failure nothing is left, and an earlier file at the target stays.
     pub fn commit(self) -> Result<()> {
         let path = self.target.display().to_string();

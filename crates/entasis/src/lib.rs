@@ -14,7 +14,7 @@ pub mod source;
 mod write;
 pub mod zone;
 
-pub use arrow::Strings;
+pub use self::arrow::Strings;
 pub use entasis_encoding as encoding;
 pub use error::{Error, ErrorKind, Result};
 pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};

@@ -82,8 +82,9 @@ impl FileRecord {
     fn parse(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let schema_metadata = read_metadata(reader)?;
         let count = reader.length(reader.remaining())?;
-        let user_metadata =
-            (0..count).map(|_| Ok((read_text(reader)?.to_owned(), reader.bytes()?.to_vec()))).collect::<Result<_, _>>()?;
+        let user_metadata = (0..count)
+            .map(|_| Ok((read_text(reader)?.to_owned(), reader.bytes()?.to_vec())))
+            .collect::<Result<_, _>>()?;
         let count = reader.length(reader.remaining())?;
         let sort_order = (0..count).map(|_| Self::parse_sort_key(reader)).collect::<Result<_, _>>()?;
         let count = reader.length(reader.remaining())?;

@@ -229,9 +229,7 @@ impl RecordError {
     /// The error of a record that lies at byte `offset` of `file`.
     pub fn into_error(self, file: &str, offset: u64) -> Error {
         match self {
-            Self::Malformed(at) => {
-                Error::corrupt(file, "column record", offset, format!("malformed at its byte {at}"))
-            }
+            Self::Malformed(at) => Error::corrupt(file, "column record", offset, format!("malformed at its byte {at}")),
             Self::Unsupported(what) => Error::Unsupported(format!("{file}: {what}")),
         }
     }
@@ -326,11 +324,18 @@ impl ColumnRecord {
         Ok(chunk)
     }
 
+    /// Columns of this tree: itself and all below.
+    pub fn column_count(&self) -> usize {
+        1 + self.children.iter().flatten().map(|child| child.column_count()).sum::<usize>()
+    }
+
     /// This column and all below, in pre-order, each with its path (names joined by dots).
     pub fn tree(self: &Arc<Self>) -> Vec<(String, Arc<ColumnRecord>)> {
         let mut tree = vec![(self.field.name().clone(), self.clone())];
         for child in self.children.iter().flatten() {
-            tree.extend(child.tree().into_iter().map(|(path, record)| (format!("{}.{path}", self.field.name()), record)));
+            tree.extend(
+                child.tree().into_iter().map(|(path, record)| (format!("{}.{path}", self.field.name()), record)),
+            );
         }
         tree
     }

@@ -160,9 +160,8 @@ impl Batches {
         let arrays = self.columns.assemble(parts, file)?;
         let count = (rows.end - rows.start) as usize;
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| {
-            Error::corrupt(file, format!("row group {row_group}"), 0, error.to_string())
-        })
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map_err(|error| Error::corrupt(file, format!("row group {row_group}"), 0, error.to_string()))
     }
 
     /// Opens what the rows need and isn't open: all columns' bytes are asked for together.

@@ -129,9 +129,8 @@ impl ReadColumns {
     pub fn assemble(&self, parts: Vec<Split>, file: &str) -> Result<Vec<ArrayRef>> {
         let mut parts = parts.into_iter();
         let assemble = |tree: &ColumnNode| {
-            tree.assemble(&mut parts).map_err(|error| {
-                Error::corrupt(file, format!("column {:?}", tree.field.name()), 0, error.to_string())
-            })
+            tree.assemble(&mut parts)
+                .map_err(|error| Error::corrupt(file, format!("column {:?}", tree.field.name()), 0, error.to_string()))
         };
         self.trees.iter().map(assemble).collect()
     }
@@ -149,7 +148,7 @@ pub(super) struct Opener {
 impl Opener {
     /// Opens blocks of the file of `reader`, from bytes of `source`.
     pub fn new(reader: &Reader, source: Arc<dyn Source>) -> Self {
-        let blocks_end = reader.inner.trailer.pages_offset;
+        let blocks_end = reader.blocks_end();
         let large = Arc::new(LargeRegion { source: source.clone(), end: blocks_end, failure: Mutex::default() });
         let limits = Limits { decoded_bytes: reader.inner.limits.decoded_bytes };
         Self { source, large, limits, blocks_end }

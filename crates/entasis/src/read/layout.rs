@@ -89,12 +89,16 @@ pub(super) fn stored_blocks(record: &std::sync::Arc<ColumnRecord>) -> Vec<Stored
     let mut all = Vec::new();
     for (path, record) in record.tree() {
         for (row_group, chunk) in record.chunks.iter().enumerate() {
-            let parts = chunk.parts.iter().enumerate().map(|(number, part)| {
-                (part.offset, part.size_bytes, format!("shared part {number}"))
-            });
-            let blocks = chunk.blocks.iter().enumerate().map(|(number, block)| {
-                (block.offset, block.size_bytes, format!("block {number}"))
-            });
+            let parts = chunk
+                .parts
+                .iter()
+                .enumerate()
+                .map(|(number, part)| (part.offset, part.size_bytes, format!("shared part {number}")));
+            let blocks = chunk
+                .blocks
+                .iter()
+                .enumerate()
+                .map(|(number, block)| (block.offset, block.size_bytes, format!("block {number}")));
             all.extend(parts.chain(blocks).map(|(offset, size_bytes, what)| {
                 let what = format!("column {path:?}, row group {row_group}, {what}");
                 StoredBlock { offset, size_bytes, row_group, what }

@@ -22,7 +22,7 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use entasis_encoding::{Block, Limits};
 
-pub use batches::{Batches, ReadRequest, Strings};
+pub use batches::{Batches, ReadRequest};
 pub use layout::Part;
 pub use projection::{Projection, Selected};
 pub use verify::Damage;
@@ -221,6 +221,11 @@ impl Reader {
     /// Opens a block of a column, with the shared parts that it may refer to.
     pub fn block(&self, column: &ColumnRecord, row_group: usize, block: usize) -> Result<Block> {
         column::open_one(self, column, row_group, block)
+    }
+
+    /// Where the blocks end and the metadata begin.
+    pub(crate) fn blocks_end(&self) -> u64 {
+        self.inner.trailer.pages_offset
     }
 
     fn check_column(&self, index: usize) -> Result<u32> {

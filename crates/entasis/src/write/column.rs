@@ -8,10 +8,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType};
 use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodeOptions, EncodedBlock, Physical};
 
-use super::{
-    sink::Sink,
-    size::Size,
-};
+use super::{sink::Sink, size::Size};
 use crate::{
     arrow::{Split, with_column},
     error::{Error, Result},
@@ -126,11 +123,10 @@ impl ColumnWriter {
         let Some((rows, end)) = self.full.pop_front() else { return Ok(()) };
         let array = self.take_front(rows)?;
         let only = self.blocks.is_empty() && self.full.is_empty() && group_rows == Some(end);
-        let physical = &self.physical;
-        let encoder = self.encoder.get_or_insert_with(|| ChunkEncoder::new(physical.clone(), options.clone()));
+        let encoder = self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), options.clone()));
         let (block, zone) = with_column(&array, |column| {
             let block = encoder.encode(column, only, large)?;
-            let zone = Zone::of(physical, column, block.distinct);
+            let zone = Zone::of(column, None);
             Ok::<_, Error>((block, zone))
         })??;
         self.blocks.push((block, zone));
@@ -224,4 +220,3 @@ fn values_of(array: &ArrayRef) -> Result<ArrayRef> {
         _ => array.slice(0, array.len())
     ))
 }
-

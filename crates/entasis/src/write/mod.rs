@@ -22,8 +22,8 @@ use arrow_schema::SchemaRef;
 pub use file::FileWriter;
 pub use options::{EncodeOptions, SortColumn, WriteOptions};
 
+pub(crate) use self::column::ColumnWriter;
 use self::{
-    column::ColumnWriter,
     plan::{Group, GroupLimits},
     sink::Sink,
     sort::SortCheck,

@@ -26,7 +26,7 @@ impl<W: Write> Sink<W> {
 
     /// Writes all of `bytes`.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write_io(bytes).map_err(|source| self.error(source))
+        self.write_io(bytes).map(drop).map_err(|source| self.error(source))
     }
 
     /// Writes all of `bytes` and returns where they begin.

@@ -78,9 +78,7 @@ pub fn decoded_size(array: &dyn Array, rows: Range<usize>) -> Size {
             let size = *size as usize;
             decoded_size(array.as_fixed_size_list().values(), rows.start * size..rows.end * size)
         }
-        DataType::Struct(_) => {
-            array.as_struct().columns().iter().map(|field| decoded_size(field, rows.clone())).sum()
-        }
+        DataType::Struct(_) => array.as_struct().columns().iter().map(|field| decoded_size(field, rows.clone())).sum(),
         DataType::Dictionary(..) => dictionary(array, rows),
         // Nulls have no width; types without blocks were refused when the writer was made.
         other => Size::flat(count * other.primitive_width().unwrap_or(0)),

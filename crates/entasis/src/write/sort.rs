@@ -107,18 +107,13 @@ type Found<'a> = (usize, Vec<usize>, &'a ColumnNode);
 
 /// Adds every column that `path` names, with its number in pre-order (that of the first of `nodes` being `first`) and
 /// those of the structs around it.
-fn find<'a>(
-    nodes: &'a [ColumnNode],
-    first: usize,
-    path: &str,
-    structs: &mut Vec<usize>,
-    found: &mut Vec<Found<'a>>,
-) {
+fn find<'a>(nodes: &'a [ColumnNode], first: usize, path: &str, structs: &mut Vec<usize>, found: &mut Vec<Found<'a>>) {
     let mut index = first;
     for node in nodes {
         if node.field.name() == path {
             found.push((index, structs.clone(), node));
-        } else if let Some(rest) = path.strip_prefix(node.field.name().as_str()).and_then(|rest| rest.strip_prefix('.')) {
+        } else if let Some(rest) = path.strip_prefix(node.field.name().as_str()).and_then(|rest| rest.strip_prefix('.'))
+        {
             structs.push(index);
             find(node.children.as_deref().unwrap_or_default(), index + 1, rest, structs, found);
             structs.pop();
