@@ -64,7 +64,7 @@ fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
             let list = FixedSizeListArray::try_new_with_length(item.clone(), *size, items, nulls, rows)?;
             Ok(Arc::new(list))
         }
-        (T::Struct(fields), V::Struct(children)) => {
+        (T::Struct(fields), V::Struct(children)) if fields.len() == children.len() => {
             let arrays = children.into_iter().zip(fields).map(|(child, field)| to_arrow(child, field.data_type()));
             let arrays = arrays.collect::<Result<_>>()?;
             Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, rows)?))
@@ -211,4 +211,178 @@ fn list<O: OffsetSizeTrait>(
     let offsets = ascending(offsets.into_iter().map(|offset| O::usize_as(offset as usize)).collect())?;
     let items = to_arrow(child, item.data_type())?;
     Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int32Array, StringArray, cast::AsArray, types::Int8Type};
+    use arrow_schema::{Field, TimeUnit};
+    use entasis_encoding::U256;
+
+    use super::*;
+
+    fn decoded(rows: usize, values: DecodedValues) -> Decoded {
+        Decoded { rows, validity: None, values }
+    }
+
+    fn texts(offsets: &[i32], bytes: &[u8]) -> Decoded {
+        let values = DecodedBytes::Offsets32(offsets.to_vec(), bytes.to_vec());
+        decoded(offsets.len() - 1, DecodedValues::Bytes(values))
+    }
+
+    fn inline_view(text: &[u8]) -> u128 {
+        let mut view = [0; 16];
+        view[0] = text.len() as u8;
+        view[4..4 + text.len()].copy_from_slice(text);
+        u128::from_le_bytes(view)
+    }
+
+    fn far_view(length: u32, prefix: &[u8; 4], buffer: u32, offset: u32) -> u128 {
+        let prefix = u128::from(u32::from_le_bytes(*prefix));
+        u128::from(length) | prefix << 32 | u128::from(buffer) << 64 | u128::from(offset) << 96
+    }
+
+    #[test]
+    fn vectors_become_buffers_without_a_copy() {
+        let lanes = vec![1u64, 2, u64::MAX];
+        let at = lanes.as_ptr().cast();
+        let array = to_arrow(decoded(3, DecodedValues::L64(lanes)), &DataType::Timestamp(TimeUnit::Second, None));
+        assert_eq!(array.unwrap().to_data().buffers()[0].as_ptr(), at);
+
+        let lanes = vec![U256 { low: 5, high: u128::MAX }; 3];
+        let at = lanes.as_ptr().cast();
+        let array = to_arrow(decoded(3, DecodedValues::L256(lanes)), &DataType::Decimal256(76, 2)).unwrap();
+        assert_eq!(array.to_data().buffers()[0].as_ptr(), at);
+        assert_eq!(array.as_primitive::<arrow_array::types::Decimal256Type>().value(2), i256::from_parts(5, -1));
+
+        let lent = Bytes::from_static(b"a text that is far longer than a view");
+        let views = vec![far_view(lent.len() as u32, b"a te", 0, 0); 2];
+        let values = DecodedValues::Bytes(DecodedBytes::Views(views, vec![lent.clone()]));
+        let array = to_arrow(decoded(2, values), &DataType::Utf8View).unwrap();
+        assert_eq!(array.as_string_view().data_buffers()[0].as_ptr(), lent.as_ptr());
+        assert_eq!(array.as_string_view().value(1).as_bytes(), lent);
+    }
+
+    #[test]
+    fn strings_that_are_not_utf8_are_errors_in_every_form() {
+        assert!(to_arrow(texts(&[0, 1], &[0xFF]), &DataType::Utf8).is_err());
+        assert!(to_arrow(texts(&[0, 1], &[0xFF]), &DataType::Binary).is_ok());
+        assert!(to_arrow(texts(&[0, 1, 2], "ü".as_bytes()), &DataType::Utf8).is_err(), "a character cut in two");
+        assert!(to_arrow(texts(&[0, 1, 2], "ü".as_bytes()), &DataType::Binary).is_ok());
+        let large = DecodedBytes::Offsets64(vec![0, 1], vec![0x80]);
+        assert!(to_arrow(decoded(1, DecodedValues::Bytes(large)), &DataType::LargeUtf8).is_err());
+        let bytes = Bytes::from_static(b"\xFFthirteen bytes");
+        for view in [inline_view(b"\xC3"), far_view(13, b"\xFFthi", 0, 0)] {
+            let views = DecodedValues::Bytes(DecodedBytes::Views(vec![view], vec![bytes.clone()]));
+            assert!(to_arrow(decoded(1, views.clone()), &DataType::Utf8View).is_err());
+            assert!(to_arrow(decoded(1, views.clone()), &DataType::BinaryView).is_ok());
+            let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+            assert!(to_arrow(decoded(1, views), &dictionary).is_err());
+        }
+    }
+
+    #[test]
+    fn offsets_and_views_out_of_bounds_are_errors() {
+        for offsets in [vec![0, 4], vec![0, 2, 1], vec![-1, 2], vec![]] {
+            let values = DecodedBytes::Offsets32(offsets.clone(), b"abc".to_vec());
+            let rows = offsets.len().saturating_sub(1);
+            assert!(to_arrow(decoded(rows, DecodedValues::Bytes(values)), &DataType::Utf8).is_err(), "{offsets:?}");
+        }
+        let bytes = Bytes::from_static(b"thirteen bytes");
+        for view in [far_view(15, b"thir", 0, 0), far_view(13, b"thir", 1, 0), far_view(13, b"thix", 0, 0)] {
+            let views = DecodedValues::Bytes(DecodedBytes::Views(vec![view], vec![bytes.clone()]));
+            assert!(to_arrow(decoded(1, views), &DataType::BinaryView).is_err());
+        }
+        let item = Arc::new(Field::new("item", DataType::Int8, true));
+        for offsets in [vec![0, 3], vec![0, 2, 1], vec![0, u64::MAX], vec![0, 1 << 31]] {
+            let child = Box::new(decoded(2, DecodedValues::L8(vec![1, 2])));
+            let lists = decoded(offsets.len() - 1, DecodedValues::List(offsets, child));
+            assert!(to_arrow(lists.clone(), &DataType::List(item.clone())).is_err());
+            assert!(to_arrow(lists, &DataType::LargeList(item.clone())).is_err());
+        }
+    }
+
+    #[test]
+    fn fixed_sizes_are_exact_but_for_nulls() {
+        let size = DataType::FixedSizeBinary(2);
+        let array = to_arrow(texts(&[0, 2, 4], b"abcd"), &size).unwrap();
+        assert_eq!(array.as_fixed_size_binary().value(1), b"cd");
+        assert!(to_arrow(texts(&[0, 2, 3], b"abc"), &size).is_err());
+        assert!(to_arrow(texts(&[0, 1, 4], b"abcd"), &size).is_err());
+        let mut with_null = texts(&[0, 2, 2, 4], b"abcd");
+        with_null.validity = Some([true, false, true].into_iter().collect());
+        let array = to_arrow(with_null.clone(), &size).unwrap();
+        let array = array.as_fixed_size_binary();
+        assert_eq!((array.value(0), array.is_null(1), array.value(2)), (&b"ab"[..], true, &b"cd"[..]));
+        with_null.validity = Some([true, true, false].into_iter().collect());
+        assert!(to_arrow(with_null, &size).is_err());
+    }
+
+    #[test]
+    fn dictionaries_hold_each_value_once_in_the_order_of_first_occurrence() {
+        let dictionary = |key: DataType, value| DataType::Dictionary(Box::new(key), Box::new(value));
+        let long = b"a string that lies in a buffer";
+        let bytes = Bytes::from([&long[..], long].concat());
+        let length = long.len() as u32;
+        // The same string behind two views.
+        let views = vec![
+            inline_view(b"b"),
+            far_view(length, b"a st", 0, 0),
+            inline_view(b"never"),
+            far_view(length, b"a st", 0, length),
+            inline_view(b"b"),
+        ];
+        let values = DecodedValues::Bytes(DecodedBytes::Views(views, vec![bytes]));
+        let validity = Some([true, true, false, true, true].into_iter().collect());
+        let array =
+            to_arrow(Decoded { rows: 5, validity, values }, &dictionary(DataType::Int8, DataType::Utf8)).unwrap();
+        let array = array.as_dictionary::<Int8Type>();
+        let expected = StringArray::from(vec!["b", std::str::from_utf8(long).unwrap()]);
+        assert_eq!(array.values().as_ref(), &expected);
+        assert_eq!(array.keys().iter().collect::<Vec<_>>(), [Some(0), Some(1), None, Some(1), Some(0)]);
+
+        let lanes = decoded(4, DecodedValues::L32(vec![7, 9, 7, 8]));
+        let array = to_arrow(lanes, &dictionary(DataType::Int8, DataType::Int32)).unwrap();
+        assert_eq!(array.as_dictionary::<Int8Type>().values().as_ref(), &Int32Array::from(vec![7, 9, 8]));
+    }
+
+    #[test]
+    fn more_distinct_values_than_keys_are_an_error() {
+        let many = |count: u16| decoded(usize::from(count), DecodedValues::L16((0..count).collect()));
+        for (key, most) in [(DataType::Int8, 128), (DataType::UInt8, 256), (DataType::Int16, 32_768)] {
+            let data_type = DataType::Dictionary(Box::new(key), Box::new(DataType::UInt16));
+            assert!(to_arrow(many(most), &data_type).is_ok(), "{data_type}");
+            let error = to_arrow(many(most + 1), &data_type).unwrap_err().to_string();
+            assert!(error.contains("distinct values"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nulls_in_fields_without_nulls_are_errors() {
+        let item = Arc::new(Field::new("item", DataType::Int8, false));
+        let with_null = || Decoded {
+            rows: 2,
+            validity: Some([true, false].into_iter().collect()),
+            values: DecodedValues::L8(vec![1, 2]),
+        };
+        let list = decoded(1, DecodedValues::List(vec![0, 2], Box::new(with_null())));
+        assert!(to_arrow(list, &DataType::List(item.clone())).is_err());
+        let structs = decoded(2, DecodedValues::Struct(vec![with_null()]));
+        assert!(to_arrow(structs, &DataType::Struct(vec![item].into())).is_err());
+    }
+
+    #[test]
+    fn layouts_and_counts_that_do_not_fit_are_errors() {
+        let lanes = || DecodedValues::L32(vec![1, 2]);
+        assert!(to_arrow(decoded(3, lanes()), &DataType::Int32).is_err());
+        assert!(to_arrow(decoded(1, lanes()), &DataType::Int32).is_err());
+        assert!(to_arrow(decoded(2, lanes()), &DataType::Int64).is_err());
+        assert!(to_arrow(decoded(2, lanes()), &DataType::Utf8).is_err());
+        assert!(to_arrow(texts(&[0, 1], b"a"), &DataType::LargeUtf8).is_err());
+        assert!(to_arrow(decoded(5, texts(&[0, 1], b"a").values), &DataType::Utf8).is_err());
+        let short = Decoded { validity: Some([true].into_iter().collect()), ..decoded(2, lanes()) };
+        assert!(to_arrow(short, &DataType::Int32).is_err());
+        let map = DataType::Interval(arrow_schema::IntervalUnit::DayTime);
+        assert!(matches!(empty_array(&map), Err(Error::Unsupported(_))));
+    }
 }
