@@ -1,8 +1,17 @@
 //! Lanes: the fixed-width unsigned integers that values are laid out in. Signed integers, floats, dates and decimals
 //! travel as the bit patterns of the lane of their width; [`Physical`](crate::Physical) says what the bits mean.
 
+use std::ops::{BitAnd, BitOr, Shl, Shr};
+
+mod sealed {
+    /// Keeps [`Lane`](super::Lane) to the six lanes of this module: kernels rely on every bit pattern being a value.
+    pub trait Sealed {}
+}
+
 /// A fixed-width bit pattern of 8 to 256 bits. Lane width is [`Lane::BYTES`]; on disk a lane is little-endian.
-pub trait Lane: Copy + Eq + Ord + std::hash::Hash + Default + Send + Sync + std::fmt::Debug + 'static {
+pub trait Lane:
+    sealed::Sealed + Copy + Eq + Ord + std::hash::Hash + Default + Send + Sync + std::fmt::Debug + 'static
+{
     /// Bytes per value.
     const BYTES: usize;
 
@@ -11,10 +20,18 @@ pub trait Lane: Copy + Eq + Ord + std::hash::Hash + Default + Send + Sync + std:
 
     /// Appends the lane's little-endian bytes.
     fn write(self, out: &mut Vec<u8>);
+
+    /// The low 64 bits, zero-extended.
+    fn low_bits(self) -> u64;
+
+    /// Zero-extended to 256 bits.
+    fn widen(self) -> U256;
 }
 
 macro_rules! integer_lanes {
     ($($lane:ty),*) => {$(
+        impl sealed::Sealed for $lane {}
+
         impl Lane for $lane {
             const BYTES: usize = size_of::<$lane>();
 
@@ -28,6 +45,15 @@ macro_rules! integer_lanes {
             #[inline(always)]
             fn write(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            #[inline(always)]
+            fn low_bits(self) -> u64 {
+                self as u64
+            }
+
+            fn widen(self) -> U256 {
+                U256 { low: self as u128, high: 0 }
             }
         }
     )*};
@@ -57,6 +83,8 @@ impl PartialOrd for U256 {
     }
 }
 
+impl sealed::Sealed for U256 {}
+
 impl Lane for U256 {
     const BYTES: usize = 32;
 
@@ -70,10 +98,22 @@ impl Lane for U256 {
         self.low.write(out);
         self.high.write(out);
     }
+
+    #[inline(always)]
+    fn low_bits(self) -> u64 {
+        self.low as u64
+    }
+
+    fn widen(self) -> U256 {
+        self
+    }
 }
 
-/// A lane of 8 to 64 bits: those that are packed, differenced and run through vector registers. Arithmetic wraps.
-pub trait PackedLane: Lane {
+/// A lane of 8 to 64 bits: those that are packed, differenced and run through vector registers. Arithmetic wraps; a shift
+/// is by less than [`PackedLane::BITS`].
+pub trait PackedLane:
+    Lane + BitAnd<Output = Self> + BitOr<Output = Self> + Shl<u32, Output = Self> + Shr<u32, Output = Self>
+{
     /// Bits per value.
     const BITS: u32;
     /// Zero-extends to 64 bits.

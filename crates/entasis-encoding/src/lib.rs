@@ -1,14 +1,35 @@
 //! Self-describing encoded blocks: the same bytes on disk, in memory and on the wire, and operations that run on them.
+//!
+//! [`ChunkEncoder`] turns [`Column`]s into the bytes of blocks, [`Block`] opens such bytes and answers questions: decode a
+//! range of rows, select survivors, filter, aggregate, get single rows. The bytes are fixed by `spec/block.md` and
+//! `spec/encodings.md`.
 
+mod block;
+mod chooser;
+#[cfg(test)]
+mod conformance;
+mod encodings;
 mod error;
+pub mod fsst;
 mod lane;
 mod physical;
+mod predicate;
+mod selection;
+pub mod simd;
+#[cfg(test)]
+mod testing;
 mod values;
 pub mod wire;
 
+pub use block::operations::Aggregates;
+pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, digest};
+pub use chooser::{ChunkEncoder, EncodeOptions, EncodedBlock};
+pub use encodings::encoding_names;
 pub use error::{Error, Result};
 pub use lane::{Lane, PackedLane, U256};
 pub use physical::{Fixed, MAX_NESTING, Physical};
+pub use predicate::{Comparison, FloatOrder, Predicate, Scalar};
+pub use selection::{Selection, VectorSelection};
 pub use values::{
     BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Lanes, LargeValues, Values,
 };

@@ -334,6 +334,96 @@ impl Decoded {
         Self { rows: 0, validity: None, values }
     }
 
+    /// Nothing yet, of the type and form of `self`.
+    pub fn empty_like(&self) -> Self {
+        let values = match &self.values {
+            DecodedValues::Null => DecodedValues::Null,
+            DecodedValues::Bool(_) => DecodedValues::Bool(BitBuffer::default()),
+            DecodedValues::L8(_) => DecodedValues::L8(Vec::new()),
+            DecodedValues::L16(_) => DecodedValues::L16(Vec::new()),
+            DecodedValues::L32(_) => DecodedValues::L32(Vec::new()),
+            DecodedValues::L64(_) => DecodedValues::L64(Vec::new()),
+            DecodedValues::L128(_) => DecodedValues::L128(Vec::new()),
+            DecodedValues::L256(_) => DecodedValues::L256(Vec::new()),
+            DecodedValues::Bytes(bytes) => DecodedValues::Bytes(match bytes {
+                DecodedBytes::Offsets32(..) => DecodedBytes::Offsets32(vec![0], Vec::new()),
+                DecodedBytes::Offsets64(..) => DecodedBytes::Offsets64(vec![0], Vec::new()),
+                DecodedBytes::Views(..) => DecodedBytes::Views(Vec::new(), Vec::new()),
+            }),
+            DecodedValues::List(_, child) => DecodedValues::List(vec![0], Box::new(child.empty_like())),
+            DecodedValues::FixedList(size, child) => DecodedValues::FixedList(*size, Box::new(child.empty_like())),
+            DecodedValues::Struct(fields) => DecodedValues::Struct(fields.iter().map(Self::empty_like).collect()),
+        };
+        Self { rows: 0, validity: None, values }
+    }
+
+    /// Forgets the values and keeps the memory, for lanes and booleans; other layouts start afresh.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        self.validity = None;
+        match &mut self.values {
+            DecodedValues::Bool(bits) => bits.truncate(0),
+            DecodedValues::L8(lanes) => lanes.clear(),
+            DecodedValues::L16(lanes) => lanes.clear(),
+            DecodedValues::L32(lanes) => lanes.clear(),
+            DecodedValues::L64(lanes) => lanes.clear(),
+            DecodedValues::L128(lanes) => lanes.clear(),
+            DecodedValues::L256(lanes) => lanes.clear(),
+            _ => *self = self.empty_like(),
+        }
+    }
+
+    /// Appends the rows of `source`, which has the same type and form, in the order given.
+    pub fn extend_picked(&mut self, source: &Decoded, rows: impl Iterator<Item = usize> + Clone) -> Result<()> {
+        let count = rows.clone().count();
+        if source.validity.is_some() && self.validity.is_none() {
+            let mut bits = BitBuffer::default();
+            bits.extend_constant(true, self.rows);
+            self.validity = Some(bits);
+        }
+        match (&mut self.validity, &source.validity) {
+            (Some(bits), Some(valid)) => rows.clone().for_each(|row| bits.push(valid.bits().get(row))),
+            (Some(bits), None) => bits.extend_constant(true, count),
+            (None, _) => {}
+        }
+        self.rows += count;
+        match (&mut self.values, &source.values) {
+            (DecodedValues::Null, DecodedValues::Null) => {}
+            (DecodedValues::Bool(out), DecodedValues::Bool(from)) => {
+                rows.for_each(|row| out.push(from.bits().get(row)))
+            }
+            (DecodedValues::L8(out), DecodedValues::L8(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::L16(out), DecodedValues::L16(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::L32(out), DecodedValues::L32(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::L64(out), DecodedValues::L64(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::L128(out), DecodedValues::L128(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::L256(out), DecodedValues::L256(from)) => out.extend(rows.map(|row| from[row])),
+            (DecodedValues::Bytes(out), DecodedValues::Bytes(from)) => return out.extend_picked(from, rows),
+            (DecodedValues::List(offsets, out), DecodedValues::List(from_offsets, from)) => {
+                for row in rows {
+                    let items = from_offsets[row] as usize..from_offsets[row + 1] as usize;
+                    offsets.push(offsets.last().copied().unwrap_or(0) + items.len() as u64);
+                    out.extend_picked(from, items)?;
+                }
+            }
+            (DecodedValues::FixedList(size, out), DecodedValues::FixedList(_, from)) => {
+                let size = *size as usize;
+                return out.extend_picked(
+                    from,
+                    rows.flat_map(|row| row * size..(row + 1) * size).collect::<Vec<_>>().into_iter(),
+                );
+            }
+            (DecodedValues::Struct(out), DecodedValues::Struct(from)) => {
+                for (out, from) in out.iter_mut().zip(from) {
+                    // Boxed, for nesting would otherwise instantiate this function for ever deeper iterators.
+                    out.extend_picked(from, rows.clone().collect::<Vec<_>>().into_iter())?;
+                }
+            }
+            _ => return Err(crate::Error::InvalidArgument("output of another physical type".into())),
+        }
+        Ok(())
+    }
+
     /// Appends `rows` set validity bits where validity is kept, and counts the rows.
     pub fn extend_valid(&mut self, rows: usize) {
         if let Some(validity) = &mut self.validity {
@@ -341,6 +431,50 @@ impl Decoded {
         }
         self.rows += rows;
     }
+}
+
+impl DecodedBytes {
+    /// Appends the strings of `source`, of the same form, in the order given. Views keep pointing at the buffers of `source`.
+    fn extend_picked(&mut self, source: &DecodedBytes, rows: impl Iterator<Item = usize>) -> Result<()> {
+        match (self, source) {
+            (DecodedBytes::Views(views, buffers), DecodedBytes::Views(from, from_buffers)) => {
+                let base = (buffers.len() as u128) << 64;
+                buffers.extend_from_slice(from_buffers);
+                views.extend(rows.map(|row| if from[row] as u32 > 12 { from[row] + base } else { from[row] }));
+            }
+            (DecodedBytes::Offsets32(offsets, bytes), DecodedBytes::Offsets32(from, from_bytes)) => {
+                for row in rows {
+                    bytes.extend_from_slice(&from_bytes[from[row] as usize..from[row + 1] as usize]);
+                    offsets.push(i32::try_from(bytes.len()).map_err(|_| crate::Error::OffsetOverflow)?);
+                }
+            }
+            (DecodedBytes::Offsets64(offsets, bytes), DecodedBytes::Offsets64(from, from_bytes)) => {
+                for row in rows {
+                    bytes.extend_from_slice(&from_bytes[from[row] as usize..from[row + 1] as usize]);
+                    offsets.push(bytes.len() as i64);
+                }
+            }
+            _ => return Err(crate::Error::InvalidArgument("byte strings of another form".into())),
+        }
+        Ok(())
+    }
+}
+
+/// Runs `$body` with `$lanes` bound to the decoded lanes, whatever their width; else `$otherwise`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_decoded_lanes {
+    ($values:expr, $lanes:ident => $body:expr, $otherwise:expr) => {
+        match $values {
+            $crate::DecodedValues::L8($lanes) => $body,
+            $crate::DecodedValues::L16($lanes) => $body,
+            $crate::DecodedValues::L32($lanes) => $body,
+            $crate::DecodedValues::L64($lanes) => $body,
+            $crate::DecodedValues::L128($lanes) => $body,
+            $crate::DecodedValues::L256($lanes) => $body,
+            _ => $otherwise,
+        }
+    };
 }
 
 /// Access to the vector of one lane width inside [`DecodedValues`] and [`Lanes`].

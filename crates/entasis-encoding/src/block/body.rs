@@ -1,0 +1,227 @@
+//! Buffers and checksum runs: where the bytes of a body lie, and what has been verified of them.
+//! See *Body* in `spec/block.md`.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+
+/// Buffers of this size and more are aligned to [`LARGE_ALIGNMENT`] and have checksum runs of their own.
+pub(crate) const LARGE_BUFFER_BYTES: u64 = 4096;
+pub(crate) const LARGE_ALIGNMENT: u64 = 64;
+pub(crate) const SMALL_ALIGNMENT: u64 = 8;
+const RUN_BYTES: u64 = 8192;
+
+/// Where the buffers of a block lie, counted from the block's start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// The alignment that the block itself wants: 64 with a large buffer, else 8.
+    pub alignment: u64,
+    /// One range per buffer.
+    pub buffers: Vec<Range<u64>>,
+    /// Checksum runs: they cover everything from the end of the head to the end of the block.
+    pub runs: Vec<Range<u64>>,
+}
+
+impl Placement {
+    /// Lays out buffers of these lengths behind a head of `head_bytes`. `None` if their sum passes 2^62.
+    pub fn new(head_bytes: u64, lengths: &[u64]) -> Option<Self> {
+        let total = lengths.iter().try_fold(head_bytes, |sum, &length| {
+            sum.checked_add(length)?.checked_add(LARGE_ALIGNMENT).filter(|&sum| sum < 1 << 62)
+        });
+        total?;
+        let alignment =
+            if lengths.iter().any(|&length| length >= LARGE_BUFFER_BYTES) { LARGE_ALIGNMENT } else { SMALL_ALIGNMENT };
+        let mut end = head_bytes.next_multiple_of(alignment);
+        let mut buffers = Vec::with_capacity(lengths.len());
+        for &length in lengths {
+            let own = if length >= LARGE_BUFFER_BYTES { LARGE_ALIGNMENT } else { SMALL_ALIGNMENT };
+            let start = if length == 0 { end } else { end.next_multiple_of(own) };
+            end = start + length;
+            buffers.push(start..end);
+        }
+        let mut runs = runs(head_bytes.next_multiple_of(alignment), &buffers);
+        if let Some(first) = runs.first_mut() {
+            first.start = head_bytes;
+        }
+        Some(Self { alignment, buffers, runs })
+    }
+
+    /// Where the block ends.
+    pub fn end(&self, head_bytes: u64) -> u64 {
+        self.runs.last().map_or(head_bytes, |run| run.end)
+    }
+
+    /// The padding between head and buffers, all of it zero in a whole block.
+    pub fn padding(&self, head_bytes: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let mut end = head_bytes;
+        self.buffers.iter().filter(|buffer| !buffer.is_empty()).map(move |buffer| {
+            let gap = end..buffer.start;
+            end = buffer.end;
+            gap
+        })
+    }
+}
+
+/// Cuts the body into checksum runs; their number doesn't depend on the head, which counts them.
+fn runs(body_start: u64, buffers: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut runs = Vec::new();
+    // The open run is start..end; it is empty when start == end.
+    let (mut start, mut end) = (body_start, body_start);
+    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+        let length = buffer.end - buffer.start;
+        let joins = length < LARGE_BUFFER_BYTES && buffer.end - start <= RUN_BYTES;
+        if !joins && end > start {
+            runs.push(start..end);
+            start = end;
+        }
+        if length >= LARGE_BUFFER_BYTES {
+            for cut in 1..(length / RUN_BYTES).max(1) {
+                runs.push(start..buffer.start + cut * RUN_BYTES);
+                start = buffer.start + cut * RUN_BYTES;
+            }
+            runs.push(start..buffer.end);
+            start = buffer.end;
+        }
+        end = buffer.end;
+    }
+    if end > start {
+        runs.push(start..end);
+    }
+    runs
+}
+
+/// The bytes of a whole block, with a note of which checksum runs have been verified.
+#[derive(Debug)]
+pub(crate) struct Body {
+    bytes: Bytes,
+    placement: Placement,
+    checksums: Vec<u32>,
+    verified: Vec<AtomicU64>,
+}
+
+impl Body {
+    /// `bytes` begin at the block's start and hold all of it; `checksums` has one entry per run.
+    pub fn new(bytes: Bytes, placement: Placement, checksums: Vec<u32>) -> Self {
+        let verified = (0..placement.runs.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { bytes, placement, checksums, verified }
+    }
+
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    pub fn whole(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Bytes `range` of buffer `buffer`, verified. The range must lie in the buffer.
+    #[inline]
+    pub fn buffer(&self, buffer: usize, range: Range<usize>) -> Result<&[u8]> {
+        let range = self.verified_range(buffer, range)?;
+        Ok(&self.bytes[range])
+    }
+
+    /// As [`Body::buffer`], lent with the block kept alive.
+    pub fn lend(&self, buffer: usize, range: Range<usize>) -> Result<Bytes> {
+        let range = self.verified_range(buffer, range)?;
+        Ok(self.bytes.slice(range))
+    }
+
+    fn verified_range(&self, buffer: usize, range: Range<usize>) -> Result<Range<usize>> {
+        let place = &self.placement.buffers[buffer];
+        let (start, end) = (place.start + range.start as u64, place.start + range.end as u64);
+        if range.start > range.end || end > place.end {
+            let what = format!("bytes {range:?} of a buffer of {}", place.end - place.start);
+            return Err(Error::corrupt("buffer", place.start, what));
+        }
+        if start == end {
+            return Ok(0..0);
+        }
+        let first = self.placement.runs.partition_point(|run| run.end <= start);
+        for run in first..self.placement.runs.len() {
+            if self.placement.runs[run].start >= end {
+                break;
+            }
+            self.verify_run(run)?;
+        }
+        Ok(start as usize..end as usize)
+    }
+
+    /// Verifies one run unless that was done before.
+    #[inline]
+    fn verify_run(&self, run: usize) -> Result<()> {
+        let (word, bit) = (&self.verified[run / 64], 1 << (run % 64));
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return Ok(());
+        }
+        let range = &self.placement.runs[run];
+        let found = crc32c::crc32c(&self.bytes[range.start as usize..range.end as usize]);
+        if found != self.checksums[run] {
+            return Err(Error::corrupt(
+                "checksum run",
+                range.start,
+                format!("bytes {range:?} don't match their checksum"),
+            ));
+        }
+        word.fetch_or(bit, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Verifies every run, and that padding is zero.
+    pub fn verify(&self, head_bytes: u64) -> Result<()> {
+        (0..self.placement.runs.len()).try_for_each(|run| self.verify_run(run))?;
+        for gap in self.placement.padding(head_bytes) {
+            if self.bytes[gap.start as usize..gap.end as usize].iter().any(|&byte| byte != 0) {
+                return Err(Error::corrupt("padding", gap.start, "isn't zero"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(head: u64, lengths: &[u64]) -> Placement {
+        let placement = Placement::new(head, lengths).unwrap();
+        let mut end = head;
+        for run in &placement.runs {
+            assert_eq!(run.start, end, "runs leave no gap");
+            assert!(run.end > run.start && run.end - run.start < 2 * RUN_BYTES + LARGE_ALIGNMENT);
+            end = run.end;
+        }
+        assert_eq!(end, placement.buffers.iter().rfind(|buffer| !buffer.is_empty()).map_or(head, |buffer| buffer.end));
+        for (buffer, &length) in placement.buffers.iter().zip(lengths) {
+            assert_eq!(buffer.end - buffer.start, length);
+            assert!(length == 0 || buffer.start.is_multiple_of(if length >= 4096 { 64 } else { 8 }));
+        }
+        placement
+    }
+
+    #[test]
+    fn small_buffers_share_a_run() {
+        assert_eq!(check(21, &[10, 0, 100, 8]).runs, vec![21..152]);
+        assert_eq!(check(21, &[4000, 4000, 4000]).runs, vec![21..8024, 8024..12_024]);
+        assert_eq!(check(17, &[4000, 4000, 4000]).runs.len(), check(8, &[4000, 4000, 4000]).runs.len());
+    }
+
+    #[test]
+    fn large_buffers_are_cut() {
+        assert_eq!(check(30, &[4096]).runs, vec![30..4160]);
+        assert_eq!(check(30, &[16_384]).runs, vec![30..8256, 8256..16_448]);
+        assert_eq!(check(30, &[24_575]).runs, vec![30..8256, 8256..24_639]);
+        assert_eq!(check(30, &[10, 5000, 10]).runs.len(), 3);
+        assert_eq!(check(64, &[]).runs, vec![]);
+        assert_eq!(check(64, &[0, 0]).runs, vec![]);
+    }
+
+    #[test]
+    fn absurd_lengths_have_no_placement() {
+        assert_eq!(Placement::new(30, &[u64::MAX]), None);
+        assert_eq!(Placement::new(30, &[1 << 61, 1 << 61]), None);
+    }
+}

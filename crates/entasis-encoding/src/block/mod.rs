@@ -1,0 +1,281 @@
+//! The block: consecutive rows of one column as self-describing encoded bytes. See `spec/block.md`.
+
+pub(crate) mod body;
+pub(crate) mod head;
+pub(crate) mod operations;
+pub(crate) mod parts;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::encodings::by_id;
+use crate::encodings::node::{Node, Opening, open};
+use crate::error::{Error, Result};
+use crate::values::{Decoded, LargeValues};
+use crate::{Physical, Selection, VECTOR_ROWS};
+use body::Body;
+pub use head::HEAD_PREFIX_BYTES;
+use head::{Head, NodeRecord};
+pub use parts::Parts;
+
+/// XXH3-64 of `bytes`: how blocks and shared parts are told apart.
+pub fn digest(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// What a reader is willing to allocate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes that one block may decode to.
+    pub decoded_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { decoded_bytes: 256 << 20 }
+    }
+}
+
+/// An opened block: its head is parsed and checked, its body is verified run by run as it is touched. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Block(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    head: Head,
+    body: Body,
+    root: Box<dyn Node>,
+}
+
+/// One node of a block's cascade, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cascade {
+    /// The encoding's name.
+    pub encoding: &'static str,
+    /// Its id.
+    pub id: u8,
+    /// Values of the node.
+    pub rows: usize,
+    /// Bytes of its parameters and buffers, without its children.
+    pub size_bytes: u64,
+    /// The parameters in words; may be empty.
+    pub parameters: String,
+    /// The children.
+    pub children: Vec<Cascade>,
+}
+
+impl Cascade {
+    /// The tree in words: `Validity(Bitmap, Delta(BitPacking))`.
+    pub fn words(&self) -> String {
+        if self.children.is_empty() {
+            return self.encoding.to_string();
+        }
+        let children: Vec<String> = self.children.iter().map(Self::words).collect();
+        format!("{}({})", self.encoding, children.join(", "))
+    }
+}
+
+/// A stretch of a block, for a map of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutItem {
+    /// Bytes, counted from the block's start.
+    pub range: Range<u64>,
+    /// What they are.
+    pub part: String,
+    /// The page and section of the specification that fixes them.
+    pub section: &'static str,
+}
+
+impl Block {
+    /// How many bytes the head has, from the first [`HEAD_PREFIX_BYTES`] of a block.
+    pub fn head_size_bytes(prefix: &[u8]) -> Result<usize> {
+        head::head_size_bytes(prefix)
+    }
+
+    /// Opens the block that `bytes` are. `parts` are its chunk's shared parts, `large` finds values that lie outside.
+    ///
+    /// # Errors
+    /// Corrupt if head and length don't agree with the specification, unsupported for unknown versions and encodings, over
+    /// the limit if the block declares more than `limits`. Nothing of the body is read.
+    pub fn open(
+        bytes: Bytes,
+        parts: &Parts,
+        large: Option<Arc<dyn LargeValues + Send + Sync>>,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let head = Head::parse(&bytes)?;
+        if head.block_size_bytes() != bytes.len() as u64 {
+            let what = format!("the head describes {} bytes, there are {}", head.block_size_bytes(), bytes.len());
+            return Err(Error::corrupt("block", bytes.len() as u64, what));
+        }
+        if head.decoded_bytes > limits.decoded_bytes {
+            let what = "decoded size of a block in bytes";
+            return Err(Error::OverLimit { what, declared: head.decoded_bytes, limit: limits.decoded_bytes });
+        }
+        let root = open(&Opening {
+            record: &head.root,
+            physical: &head.physical,
+            placement: &head.placement,
+            parts,
+            large: large.as_ref(),
+            decoded_bytes: head.decoded_bytes,
+            nullable: true,
+        })?;
+        let body = Body::new(bytes, head.placement.clone(), head.checksums.clone());
+        Ok(Self(Arc::new(Inner { head, body, root })))
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.0.head.rows
+    }
+
+    /// The type of its values.
+    pub fn physical(&self) -> &Physical {
+        &self.0.head.physical
+    }
+
+    /// True for a shared part.
+    pub fn is_shared_part(&self) -> bool {
+        self.0.head.shared
+    }
+
+    /// The declared bound on what decoding yields, in bytes.
+    pub fn decoded_size_bytes(&self) -> u64 {
+        self.0.head.decoded_bytes
+    }
+
+    /// Bytes of the whole block.
+    pub fn size_bytes(&self) -> u64 {
+        self.0.body.whole().len() as u64
+    }
+
+    /// XXH3-64 of the block's bytes, which are the same wherever it lies.
+    pub fn digest(&self) -> u64 {
+        digest(self.0.body.whole())
+    }
+
+    /// Ids of the encodings in the cascade, ascending.
+    pub fn encodings(&self) -> Vec<u8> {
+        fn collect(node: &NodeRecord, out: &mut Vec<u8>) {
+            out.push(node.encoding);
+            node.children.iter().for_each(|child| collect(child, out));
+        }
+        let mut ids = Vec::new();
+        collect(&self.0.head.root, &mut ids);
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Appends the values of `rows` to `out`, which must be of the block's type. After an error `out` is unspecified.
+    pub fn decode(&self, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        self.check_rows(rows.start <= rows.end && rows.end <= self.rows(), || format!("rows {rows:?}"))?;
+        self.0.root.decode(&self.0.body, rows, out)
+    }
+
+    /// Appends single rows, in the order given; a row may be asked for twice.
+    pub fn get(&self, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let worst = rows.iter().max().copied().unwrap_or(0) as usize;
+        self.check_rows(rows.is_empty() || worst < self.rows(), || format!("row {worst}"))?;
+        self.0.root.get(&self.0.body, rows, out)
+    }
+
+    fn check_rows(&self, good: bool, what: impl Fn() -> String) -> Result<()> {
+        if good {
+            return Ok(());
+        }
+        Err(Error::InvalidArgument(format!("{} of a block of {}", what(), self.rows())))
+    }
+
+    fn check_selection(&self, selection: &Selection) -> Result<()> {
+        self.check_rows(selection.rows() == self.rows(), || format!("a selection of {} rows", selection.rows()))
+    }
+
+    /// Verifies all checksums, that padding is zero, and that shared parts hold the values that the block was written for.
+    pub fn verify(&self) -> Result<()> {
+        fn walk(node: &dyn Node, body: &Body) -> Result<()> {
+            node.verify(body)?;
+            node.children().into_iter().try_for_each(|child| walk(child, body))
+        }
+        self.0.body.verify(self.0.head.size_bytes as u64)?;
+        walk(&*self.0.root, &self.0.body)
+    }
+
+    /// The cascade, for people.
+    pub fn cascade(&self) -> Cascade {
+        fn describe(node: &dyn Node, record: &NodeRecord, body: &Body) -> Cascade {
+            let buffers = &body.placement().buffers[record.buffers.clone()];
+            let buffer_bytes: u64 = buffers.iter().map(|buffer| buffer.end - buffer.start).sum();
+            let children = node.children();
+            Cascade {
+                encoding: by_id(record.encoding).map_or("unknown", |encoding| encoding.name()),
+                id: record.encoding,
+                rows: record.rows,
+                size_bytes: buffer_bytes + record.parameters.len() as u64,
+                parameters: node.describe(),
+                children: children
+                    .iter()
+                    .zip(&record.children)
+                    .map(|(node, record)| describe(*node, record, body))
+                    .collect(),
+            }
+        }
+        describe(&*self.0.root, &self.0.head.root, &self.0.body)
+    }
+
+    /// What each stretch of the block's bytes is, in order, without gaps.
+    pub fn layout(&self) -> Vec<LayoutItem> {
+        let head = &self.0.head;
+        let item = |range: Range<u64>, part: String, section| LayoutItem { range, part, section };
+        let mut items = vec![item(0..head.root.span.start as u64, "head: fields".into(), "block.md#head")];
+        node_layout(&head.root, 0, &mut items);
+        let nodes_end = items.last().map_or(0, |item| item.range.end);
+        let size = head.size_bytes as u64;
+        if size - 4 > nodes_end {
+            items.push(item(nodes_end..size - 4, "head: checksums of the runs".into(), "block.md#checksum-runs"));
+        }
+        items.push(item(size - 4..size, "head: checksum".into(), "block.md#head"));
+        let mut names = Vec::new();
+        buffer_names(&head.root, &mut names);
+        let mut end = size;
+        for (buffer, (name, section)) in head.placement.buffers.iter().zip(names) {
+            if buffer.is_empty() {
+                continue;
+            }
+            if buffer.start > end {
+                items.push(item(end..buffer.start, "padding".into(), "block.md#body"));
+            }
+            items.push(item(buffer.clone(), name, section));
+            end = buffer.end;
+        }
+        items
+    }
+}
+
+fn node_layout(record: &NodeRecord, depth: usize, items: &mut Vec<LayoutItem>) {
+    let name = by_id(record.encoding).map_or("unknown", |encoding| encoding.name());
+    items.push(LayoutItem {
+        range: record.span.start as u64..record.span.end as u64,
+        part: format!("head: {}node {name}, {} rows", "  ".repeat(depth), record.rows),
+        section: "block.md#nodes",
+    });
+    record.children.iter().for_each(|child| node_layout(child, depth + 1, items));
+}
+
+fn buffer_names(record: &NodeRecord, names: &mut Vec<(String, &'static str)>) {
+    let name = by_id(record.encoding).map_or("unknown", |encoding| encoding.name());
+    for index in 0..record.buffers.len() {
+        names.push((format!("body: {name}, buffer {index}"), "encodings.md"));
+    }
+    record.children.iter().for_each(|child| buffer_names(child, names));
+}
+
+/// Vectors of the block that a selection and an operation walk together.
+fn vector_rows(vector: usize, rows: usize) -> Range<usize> {
+    let start = vector * VECTOR_ROWS;
+    start..(start + VECTOR_ROWS).min(rows)
+}

@@ -1,0 +1,122 @@
+//! Shared parts: what the blocks of a chunk have in common. See *Shared parts* in `spec/block.md`.
+
+use std::sync::{Arc, OnceLock};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{Error, Result};
+use crate::values::{BytesForm, Decoded, DecodedValues};
+use crate::{Block, Physical, with_decoded_lanes};
+
+/// The shared parts of a chunk, by number.
+#[derive(Debug, Clone, Default)]
+pub struct Parts(Vec<Arc<Part>>);
+
+impl Parts {
+    /// No parts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the part with the next number.
+    pub fn push(&mut self, part: Block) {
+        let number = self.0.len();
+        self.0.push(Arc::new(Part { number, block: part, plain: OnceLock::new(), views: OnceLock::new() }));
+    }
+
+    /// Number of parts.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True without parts.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Part `number`, which must hold `physical`; else says what is wrong.
+    pub(crate) fn get(&self, number: u64, physical: &Physical) -> Result<Arc<Part>, String> {
+        let part = usize::try_from(number).ok().and_then(|number| self.0.get(number));
+        let part = part.ok_or_else(|| format!("shared part {number} isn't at hand ({} are)", self.0.len()))?;
+        if part.block.physical() != physical {
+            return Err(format!("shared part {number} holds {} instead of {physical}", part.block.physical()));
+        }
+        Ok(part.clone())
+    }
+}
+
+/// One shared part and its values, decoded when first needed.
+#[derive(Debug)]
+pub(crate) struct Part {
+    number: usize,
+    block: Block,
+    plain: OnceLock<Result<Decoded>>,
+    views: OnceLock<Result<Decoded>>,
+}
+
+impl Part {
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// All values; byte strings as views or as 32-bit offsets.
+    pub fn decoded(&self, form: BytesForm) -> Result<&Decoded> {
+        let cell = if form == BytesForm::Views { &self.views } else { &self.plain };
+        let decode = || {
+            let mut out = Decoded::new(self.block.physical(), form);
+            self.block.decode(0..self.block.rows(), &mut out).map(|()| out)
+        };
+        cell.get_or_init(decode).as_ref().map_err(Clone::clone)
+    }
+
+    /// The digest of the first `count` values.
+    pub fn digest_of(&self, count: usize) -> Result<u64> {
+        let decoded = self.decoded(BytesForm::Offsets32)?;
+        let mut digest = PrefixDigest::default();
+        match &decoded.values {
+            DecodedValues::Bytes(strings) => {
+                (0..count).for_each(|index| strings.with(index, |string| digest.string(string)))
+            }
+            lanes => with_decoded_lanes!(lanes, lanes => lanes[..count].iter().for_each(|&lane| digest.lane(lane)), {
+                return Err(Error::corrupt("shared part", 0, "holds neither lanes nor byte strings"));
+            }),
+        }
+        Ok(digest.value())
+    }
+}
+
+/// The digest of a growing list of values.
+#[derive(Clone, Default)]
+pub(crate) struct PrefixDigest {
+    state: Xxh3,
+    scratch: Vec<u8>,
+}
+
+impl PrefixDigest {
+    /// Adds a byte string: its `u32` length, then its bytes.
+    pub fn string(&mut self, string: &[u8]) {
+        self.state.update(&(string.len() as u32).to_le_bytes());
+        self.state.update(string);
+    }
+
+    /// Adds a lane.
+    pub fn lane<T: crate::Lane>(&mut self, lane: T) {
+        self.scratch.clear();
+        lane.write(&mut self.scratch);
+        self.state.update(&self.scratch);
+    }
+
+    /// Adds a lane, given as its little-endian bytes.
+    pub fn lane_bytes(&mut self, bytes: &[u8]) {
+        self.state.update(bytes);
+    }
+
+    /// The digest of what was added so far.
+    pub fn value(&self) -> u64 {
+        self.state.digest()
+    }
+}

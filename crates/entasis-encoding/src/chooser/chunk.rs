@@ -1,0 +1,100 @@
+//! The encoder of a chunk: its blocks one after the other, and the parts that they share.
+
+use std::io;
+
+use super::{EncodeOptions, Encoder, SharedDictionary};
+use crate::block::head::{EncodedNode, write_block};
+use crate::error::{Error, Result};
+use crate::values::{Column, Values};
+use crate::{BLOCK_ROWS, Physical};
+
+/// Encodes the blocks of one chunk.
+pub struct ChunkEncoder {
+    physical: Physical,
+    options: EncodeOptions,
+    shared: SharedDictionary,
+}
+
+/// A finished block: the bytes that lie on disk, in memory and on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedBlock {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// 8 or 64: what the block's place should be a multiple of.
+    pub alignment: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Ids of the encodings in its cascade, ascending.
+    pub encodings: Vec<u8>,
+}
+
+impl EncodedBlock {
+    /// XXH3-64 of the bytes.
+    pub fn digest(&self) -> u64 {
+        crate::digest(&self.bytes)
+    }
+}
+
+impl ChunkEncoder {
+    /// An encoder for the blocks of one chunk of this type.
+    pub fn new(physical: Physical, options: EncodeOptions) -> Self {
+        Self { physical, options, shared: SharedDictionary::default() }
+    }
+
+    /// Encodes the next block, of at most 65,536 rows. `only` says that no other block follows in this chunk: then nothing
+    /// is shared. `large` stores a value of 16 KiB or more and returns its offset.
+    pub fn encode(
+        &mut self,
+        column: &Column<'_>,
+        only: bool,
+        large: &mut dyn FnMut(&[u8]) -> io::Result<u64>,
+    ) -> Result<EncodedBlock> {
+        if column.rows > BLOCK_ROWS || column.values.physical() != self.physical {
+            let what = format!("a block of {} rows of {}", column.rows, column.values.physical());
+            return Err(Error::InvalidArgument(format!("{what} in a chunk of {}", self.physical)));
+        }
+        let shared = if only { None } else { Some(&mut self.shared) };
+        let root = Encoder::new(&self.options, shared, Some(large)).root(column)?;
+        Ok(finished(&root, &self.physical, decoded_size_bytes(column, true), false))
+    }
+
+    /// The shared parts, by number.
+    pub fn finish(self) -> Result<Vec<EncodedBlock>> {
+        let mut parts = Vec::new();
+        self.shared.visit_parts(&mut |values| {
+            let root = Encoder::new(&self.options, None, None).root(values)?;
+            parts.push(finished(&root, &self.physical, decoded_size_bytes(values, false), true));
+            Ok(())
+        })?;
+        Ok(parts)
+    }
+}
+
+pub(crate) fn finished(root: &EncodedNode, physical: &Physical, decoded_bytes: u64, shared: bool) -> EncodedBlock {
+    let mut encodings = Vec::new();
+    root.visit(&mut |node| encodings.push(node.encoding));
+    encodings.sort_unstable();
+    encodings.dedup();
+    let (bytes, alignment) = write_block(root, physical, decoded_bytes, shared);
+    EncodedBlock { bytes, alignment, rows: root.rows, encodings }
+}
+
+/// The bound on decoded bytes that the block declares: see *Bounds* in `spec/block.md`. With `large_apart`, values for the
+/// region of large values don't count.
+pub(crate) fn decoded_size_bytes(column: &Column<'_>, large_apart: bool) -> u64 {
+    let rows = column.rows as u64;
+    let validity = if column.validity.is_some() { 4 * rows } else { 0 };
+    let values = match &column.values {
+        Values::Null => 0,
+        Values::Bool(_) => 4 * rows,
+        Values::Fixed(fixed, _) => rows * fixed.size_bytes().max(4) as u64,
+        Values::Bytes(strings) => {
+            let counted = strings.iter().filter(|string| !large_apart || string.len() < crate::LARGE_VALUE_BYTES);
+            4 * (rows + 1) + counted.map(|string| string.len() as u64).sum::<u64>()
+        }
+        Values::List(_, child) => 4 * (rows + 1) + decoded_size_bytes(child, false),
+        Values::FixedList(_, child) => decoded_size_bytes(child, false),
+        Values::Struct(fields) => fields.iter().map(|field| decoded_size_bytes(field, false)).sum(),
+    };
+    validity + values
+}

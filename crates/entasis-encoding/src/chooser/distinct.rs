@@ -1,0 +1,164 @@
+//! Distinct values: a code per row, codes given in order of first appearance.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Result;
+use crate::values::{Column, LaneAccess, Values};
+use crate::{Lane, with_lanes};
+
+/// The distinct values of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Distinct {
+    /// One code per row.
+    pub codes: Vec<u32>,
+    /// For each code, the row at which its value first appears.
+    pub first_rows: Vec<u32>,
+}
+
+impl Distinct {
+    /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
+    pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
+        match &column.values {
+            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct(lanes, hash_lane, limit)),
+            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), limit),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with the column of distinct values.
+    pub fn with_values<R>(&self, column: &Column<'_>, visit: impl FnOnce(&Column<'_>) -> Result<R>) -> Result<R> {
+        let picked = |values| Column { rows: self.first_rows.len(), validity: None, values };
+        match &column.values {
+            Values::Fixed(fixed, lanes) => with_lanes!(lanes, lanes => {
+                let values: Vec<_> = self.first_rows.iter().map(|&row| lanes[row as usize]).collect();
+                visit(&picked(Values::Fixed(*fixed, LaneAccess::lanes(&values))))
+            }),
+            Values::Bytes(strings) => {
+                let values: Vec<&[u8]> = self.first_rows.iter().map(|&row| strings[row as usize]).collect();
+                visit(&picked(Values::Bytes(&values)))
+            }
+            other => visit(&picked(other.clone())),
+        }
+    }
+}
+
+/// A hash of a lane whose high bits are good.
+pub(crate) fn hash_lane<T: Lane>(lane: &T) -> u64 {
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut raw = Vec::new();
+    match T::BYTES {
+        1..=8 => lane.low_bits().wrapping_mul(ODD),
+        _ => {
+            lane.write(&mut raw);
+            xxh3_64(&raw)
+        }
+    }
+}
+
+fn distinct<T: Copy + Eq>(values: &[T], hash: impl Fn(&T) -> u64, limit: usize) -> Option<Distinct> {
+    let mut table = Table::with_capacity(values.len().min(4096));
+    let mut codes = Vec::with_capacity(values.len());
+    let mut first_rows: Vec<u32> = Vec::new();
+    let mut last: Option<(T, u32)> = None;
+    for (row, value) in values.iter().enumerate() {
+        if let Some((previous, code)) = last {
+            if previous == *value {
+                codes.push(code);
+                continue;
+            }
+        }
+        let code = table.find_or_insert(hash(value), |code| values[first_rows[code as usize] as usize] == *value);
+        if code as usize == first_rows.len() {
+            if first_rows.len() == limit {
+                return None;
+            }
+            first_rows.push(row as u32);
+        }
+        last = Some((*value, code));
+        codes.push(code);
+    }
+    Some(Distinct { codes, first_rows })
+}
+
+/// An open-addressing table of codes by hash; the values themselves are the caller's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    /// (hash, code + 1); 0 is free.
+    slots: Vec<(u64, u32)>,
+    used: u32,
+}
+
+impl Table {
+    /// A table that holds `count` codes before it grows.
+    pub fn with_capacity(count: usize) -> Self {
+        Self { slots: vec![(0, 0); (count * 2).next_power_of_two().max(16)], used: 0 }
+    }
+
+    /// The code with this hash for which `equal` holds.
+    pub fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut slot = (hash >> 32) as usize & mask;
+        loop {
+            match self.slots[slot] {
+                (_, 0) => return None,
+                (found, code) if found == hash && equal(code - 1) => return Some(code - 1),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// As [`Table::find`]; what isn't found is given the next code.
+    pub fn find_or_insert(&mut self, hash: u64, equal: impl FnMut(u32) -> bool) -> u32 {
+        if let Some(code) = self.find(hash, equal) {
+            return code;
+        }
+        if (self.used as usize + 1) * 2 > self.slots.len() {
+            let larger = vec![(0, 0); (self.slots.len() * 2).max(16)];
+            let old = std::mem::replace(&mut self.slots, larger);
+            old.into_iter().filter(|slot| slot.1 != 0).for_each(|slot| self.place(slot));
+        }
+        self.used += 1;
+        self.place((hash, self.used));
+        self.used - 1
+    }
+
+    fn place(&mut self, entry: (u64, u32)) {
+        let mask = self.slots.len() - 1;
+        let mut slot = (entry.0 >> 32) as usize & mask;
+        while self.slots[slot].1 != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fixed, Lanes};
+
+    #[test]
+    fn codes_are_those_of_the_oracle() {
+        let values: Vec<u64> = (0..5000u64).map(|n| n.wrapping_mul(n) % 701).collect();
+        let column = Column { rows: 5000, validity: None, values: Values::Fixed(Fixed::U64, Lanes::L64(&values)) };
+        let mut seen: Vec<u64> = Vec::new();
+        let expected: Vec<u32> = values
+            .iter()
+            .map(|value| {
+                let code = seen.iter().position(|other| other == value).unwrap_or_else(|| {
+                    seen.push(*value);
+                    seen.len() - 1
+                });
+                code as u32
+            })
+            .collect();
+        let distinct = Distinct::of(&column, 5000).unwrap();
+        assert_eq!(distinct.codes, expected);
+        assert_eq!(distinct.first_rows.iter().map(|&row| values[row as usize]).collect::<Vec<_>>(), seen);
+        assert_eq!(Distinct::of(&column, seen.len() - 1), None);
+        assert!(Distinct::of(&column, seen.len()).is_some());
+    }
+}

@@ -1,0 +1,212 @@
+//! What the chooser knows of a column: each fact is found when first asked for.
+
+use std::cell::OnceCell;
+
+use super::distinct::Distinct;
+use crate::encodings::bitpack::plan;
+use crate::fsst::SymbolTable;
+use crate::values::{Column, LaneAccess, Lanes, Values};
+use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
+
+/// Most vectors in a sample.
+const SAMPLE_VECTORS: usize = 4;
+/// Bytes of strings on which a symbol table is tried.
+const SAMPLE_BYTES: usize = 64 << 10;
+
+/// Facts about a column without nulls.
+pub(crate) struct Statistics<'a> {
+    pub column: &'a Column<'a>,
+    pub rows: usize,
+    lanes: Option<LaneStatistics<'a>>,
+    strings: Option<StringStatistics<'a>>,
+    run_count: OnceCell<Option<usize>>,
+    distinct: OnceCell<Option<Distinct>>,
+}
+
+impl<'a> Statistics<'a> {
+    pub fn new(column: &'a Column<'a>) -> Self {
+        let (lanes, strings) = match &column.values {
+            Values::Fixed(fixed, lanes) => {
+                (Some(LaneStatistics { fixed: *fixed, lanes, value_bits: OnceCell::new() }), None)
+            }
+            Values::Bytes(strings) => (None, Some(StringStatistics::new(strings))),
+            _ => (None, None),
+        };
+        Self { column, rows: column.rows, lanes, strings, run_count: OnceCell::new(), distinct: OnceCell::new() }
+    }
+
+    pub fn lanes(&self) -> Option<&LaneStatistics<'a>> {
+        self.lanes.as_ref()
+    }
+
+    pub fn strings(&self) -> Option<&StringStatistics<'a>> {
+        self.strings.as_ref()
+    }
+
+    /// Number of runs, for lanes, booleans and byte strings.
+    pub fn run_count(&self) -> Option<usize> {
+        *self.run_count.get_or_init(|| match &self.column.values {
+            Values::Fixed(_, lanes) => Some(with_lanes!(lanes, lanes => simd::count_runs(lanes))),
+            Values::Bool(bits) => {
+                Some((1..self.rows).filter(|&row| bits.get(row) != bits.get(row - 1)).count() + self.rows.min(1))
+            }
+            Values::Bytes(strings) => {
+                Some(strings.windows(2).filter(|pair| pair[0] != pair[1]).count() + self.rows.min(1))
+            }
+            _ => None,
+        })
+    }
+
+    /// True if all values are equal and there is one.
+    pub fn is_constant(&self) -> bool {
+        self.run_count() == Some(1)
+    }
+
+    /// Number of distinct values; `None` if they are too many for a dictionary.
+    pub fn distinct(&self) -> Option<usize> {
+        self.distinct_values().map(|distinct| distinct.first_rows.len())
+    }
+
+    /// The distinct values; `None` if they are too many for a dictionary.
+    pub fn distinct_values(&self) -> Option<&Distinct> {
+        let find = || {
+            let limit = (self.rows * 3 / 4).clamp(64, BLOCK_ROWS);
+            if self.lanes.as_ref().is_some_and(|lanes| lanes.is_scattered(limit)) {
+                return None;
+            }
+            Distinct::of(self.column, limit)
+        };
+        self.distinct.get_or_init(find).as_ref()
+    }
+}
+
+/// Facts about lanes.
+pub(crate) struct LaneStatistics<'a> {
+    pub fixed: Fixed,
+    lanes: &'a Lanes<'a>,
+    value_bits: OnceCell<f64>,
+}
+
+impl<'a> LaneStatistics<'a> {
+    /// All of them.
+    pub fn all(&self) -> &Lanes<'a> {
+        self.lanes
+    }
+
+    /// A few whole vectors, spread over the column.
+    pub fn sample<T: LaneAccess>(&self) -> Vec<&'a [T]> {
+        T::lent(self.lanes).map(sample_vectors).unwrap_or_default()
+    }
+
+    /// By how much the column is larger than its sample.
+    pub fn scale(&self) -> f64 {
+        let rows = self.lanes.len();
+        let sampled: usize = sample_starts(rows).map(|start| (rows - start).min(VECTOR_ROWS)).sum();
+        rows as f64 / sampled.max(1) as f64
+    }
+
+    /// Bits that a value takes on its own, about: packed if that helps.
+    pub fn value_bits(&self) -> f64 {
+        *self.value_bits.get_or_init(|| {
+            let width = (self.fixed.size_bytes() * 8) as f64;
+            with_packed_lane_of!(self.fixed, T => {
+                let sample = self.sample::<T>();
+                let rows: usize = sample.iter().map(|vector| vector.len()).sum();
+                let bytes: f64 = sample.iter().map(|vector| plan(vector, self.fixed.is_signed()).size_bytes()).sum();
+                (bytes * 8.0 / rows.max(1) as f64).min(width)
+            }, width.min(72.0))
+        })
+    }
+
+    /// True if even one vector's values are nearly all different, so that `limit` is sure to be passed.
+    fn is_scattered(&self, limit: usize) -> bool {
+        if self.lanes.len() < 4 * VECTOR_ROWS || limit >= self.lanes.len() {
+            return false;
+        }
+        with_lanes!(self.lanes, lanes => {
+            let middle = lanes.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
+            let mut vector = lanes[middle..middle + VECTOR_ROWS].to_vec();
+            vector.sort_unstable();
+            vector.dedup();
+            let mut spread: Vec<_> = lanes.iter().step_by(lanes.len() / VECTOR_ROWS).copied().collect();
+            let taken = spread.len();
+            spread.sort_unstable();
+            spread.dedup();
+            vector.len() * 100 > VECTOR_ROWS * 98 && spread.len() * 1000 > taken * 995
+        })
+    }
+}
+
+fn sample_starts(rows: usize) -> impl Iterator<Item = usize> {
+    let vectors = rows.div_ceil(VECTOR_ROWS);
+    let count = vectors.min(SAMPLE_VECTORS);
+    // Spread evenly; with few vectors, all of them.
+    (0..count).map(move |index| index * vectors / count.max(1) * VECTOR_ROWS)
+}
+
+/// A few whole vectors, spread evenly.
+pub(crate) fn sample_vectors<T>(values: &[T]) -> Vec<&[T]> {
+    sample_starts(values.len()).map(|start| &values[start..(start + VECTOR_ROWS).min(values.len())]).collect()
+}
+
+/// Facts about byte strings.
+pub(crate) struct StringStatistics<'a> {
+    strings: &'a [&'a [u8]],
+    pub total_bytes: usize,
+    symbols: OnceCell<(SymbolTable, f64)>,
+    length_bytes: OnceCell<f64>,
+}
+
+impl<'a> StringStatistics<'a> {
+    fn new(strings: &'a [&'a [u8]]) -> Self {
+        let total_bytes = strings.iter().map(|string| string.len()).sum();
+        Self { strings, total_bytes, symbols: OnceCell::new(), length_bytes: OnceCell::new() }
+    }
+
+    /// The symbol table trained on these strings.
+    pub fn symbol_table(&self) -> &SymbolTable {
+        &self.trained().0
+    }
+
+    /// Encoded bytes per byte with the trained table, and the table's own size.
+    pub fn symbols(&self) -> (f64, f64) {
+        let (table, ratio) = self.trained();
+        let mut bytes = Vec::new();
+        table.to_bytes(&mut bytes);
+        (*ratio, bytes.len() as f64)
+    }
+
+    fn trained(&self) -> &(SymbolTable, f64) {
+        self.symbols.get_or_init(|| {
+            let table = SymbolTable::train(self.strings);
+            let encoder = table.encoder();
+            let (mut encoded_bytes, mut bytes) = (0, 0);
+            for string in sample_vectors(self.strings).into_iter().flatten() {
+                bytes += string.len();
+                encoded_bytes += encoder.encoded_size_bytes(string);
+                if bytes > SAMPLE_BYTES {
+                    break;
+                }
+            }
+            (table, encoded_bytes as f64 / bytes.max(1) as f64)
+        })
+    }
+
+    /// Bytes that the lengths take, about.
+    pub fn length_bytes(&self) -> f64 {
+        *self.length_bytes.get_or_init(|| {
+            let lengths = |vector: &[&[u8]]| vector.iter().map(|string| string.len() as u32).collect::<Vec<_>>();
+            let sample = sample_vectors(self.strings);
+            let rows: usize = sample.iter().map(|vector| vector.len()).sum();
+            let bytes: f64 = sample.iter().map(|vector| plan(&lengths(vector), false).size_bytes()).sum();
+            bytes * self.strings.len() as f64 / rows.max(1) as f64
+        })
+    }
+
+    /// Bytes that one value of a dictionary takes, about.
+    pub fn distinct_value_bytes(&self) -> f64 {
+        let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
+        let ratio = if self.total_bytes < 512 { 1.0 } else { self.symbols().0.min(1.0) };
+        average * ratio + 0.75
+    }
+}

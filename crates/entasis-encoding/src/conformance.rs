@@ -1,0 +1,297 @@
+//! One suite for every entry of the registry: whatever the encoding, each way to the values gives what went in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::block::head::EncodedNode;
+use crate::block::operations::Aggregates;
+use crate::chooser::chunk::{decoded_size_bytes, finished};
+use crate::chooser::{EncodeOptions, Encoder};
+use crate::encodings::REGISTRY;
+use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column};
+use crate::{
+    Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Fixed, FloatOrder, Limits, Parts, Physical, Predicate,
+    Scalar, Selection,
+};
+
+const ROWS: [usize; 9] = [0, 1, 2, 9, 1023, 1024, 1025, 2500, 5000];
+
+/// Every physical type that a block of this version can have, nested ones included.
+fn physicals() -> Vec<Physical> {
+    let mut all = vec![Physical::Null, Physical::Bool, Physical::Bytes];
+    all.extend(Fixed::ALL.map(Physical::Fixed));
+    let item = Box::new(Physical::Fixed(Fixed::I32));
+    all.push(Physical::List(item.clone()));
+    all.push(Physical::List(Box::new(Physical::Struct(vec![
+        Physical::Bytes,
+        Physical::Bool,
+        Physical::List(item.clone()),
+    ]))));
+    all.push(Physical::FixedList(3, Box::new(Physical::Fixed(Fixed::F32))));
+    all.push(Physical::FixedList(0, item));
+    all.push(Physical::Struct(vec![Physical::Fixed(Fixed::F64), Physical::Bytes]));
+    all.push(Physical::List(Box::new(Physical::Null)));
+    all
+}
+
+fn open(node: &EncodedNode, physical: &Physical, decoded_bytes: u64) -> Block {
+    let block = finished(node, physical, decoded_bytes, false);
+    Block::open(Bytes::from(block.bytes), &Parts::new(), None, &Limits::default()).unwrap()
+}
+
+/// Holds every operation of a block against what went in.
+fn check(block: &Block, expected: &[Cell], random: &mut Random) {
+    let rows = expected.len();
+    assert_eq!(block.rows(), rows);
+    block.verify().unwrap();
+    for form in [BytesForm::Offsets32, BytesForm::Offsets64, BytesForm::Views] {
+        let mut out = Decoded::new(block.physical(), form);
+        block.decode(0..rows, &mut out).unwrap();
+        assert_eq!(cells_of(&out), expected, "whole, {form:?}");
+        let mut out = Decoded::new(block.physical(), form);
+        let mut wanted = Vec::new();
+        for _ in 0..4 {
+            let start = random.below(rows + 1);
+            let range = start..start + random.below(rows - start + 1);
+            wanted.extend_from_slice(&expected[range.clone()]);
+            block.decode(range, &mut out).unwrap();
+        }
+        assert_eq!(cells_of(&out), wanted, "ranges, {form:?}");
+        if rows > 0 {
+            let picked: Vec<u32> = (0..20).map(|_| random.below(rows) as u32).collect();
+            let mut out = Decoded::new(block.physical(), form);
+            block.get(&picked, &mut out).unwrap();
+            assert_eq!(cells_of(&out), picked.iter().map(|&row| expected[row as usize].clone()).collect::<Vec<_>>());
+        }
+        for density in [1, 50, 99] {
+            let selection = Selection::from_bits(&(0..rows).map(|_| random.below(100) < density).collect());
+            let mut out = Decoded::new(block.physical(), form);
+            block.select(&selection, &mut out).unwrap();
+            assert_eq!(cells_of(&out), selection.iter().map(|row| expected[row].clone()).collect::<Vec<_>>());
+        }
+    }
+    check_questions(block, expected, random);
+}
+
+fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
+    let rows = expected.len();
+    let scalar = |row: usize| expected[row].scalar(block.physical());
+    let literal = if rows == 0 { None } else { scalar(random.below(rows)) }.unwrap_or(Scalar::Int(3));
+    let order = FloatOrder::NanGreatest;
+    let predicates = [
+        Predicate::IsNull,
+        Predicate::IsNotNull,
+        Predicate::Compare(Comparison::LessOrEqual, literal.clone(), order),
+        Predicate::Compare(Comparison::NotEqual, literal.clone(), FloatOrder::Ieee),
+        Predicate::In { values: vec![literal.clone()], negated: false, order },
+        Predicate::Between { low: literal.clone(), high: literal, negated: true, order },
+    ];
+    for predicate in predicates {
+        let before = Selection::from_bits(&(0..rows).map(|_| random.below(4) > 0).collect());
+        let mut after = before.clone();
+        block.filter(&predicate, &mut after).unwrap();
+        let wanted: Vec<usize> = before
+            .iter()
+            .filter(|&row| match (&expected[row], &predicate) {
+                (Cell::Null, Predicate::IsNull) => true,
+                (Cell::Null, _) | (_, Predicate::IsNull) => false,
+                (_, Predicate::IsNotNull) => true,
+                _ => scalar(row).is_some_and(|value| predicate.holds(Some(&value))),
+            })
+            .collect();
+        // Nested values have no scalars; only nulls can be asked for.
+        if wanted.len() == after.count()
+            || !matches!(block.physical(), Physical::List(_) | Physical::FixedList(..) | Physical::Struct(_))
+        {
+            assert_eq!(after.iter().collect::<Vec<_>>(), wanted, "{predicate:?}");
+        }
+    }
+    let Aggregates { count, null_count, .. } = block.aggregate(&Selection::all(rows)).unwrap();
+    let nulls = expected.iter().filter(|cell| **cell == Cell::Null).count();
+    assert_eq!((count as usize, null_count as usize), (rows - nulls, nulls));
+}
+
+#[test]
+fn every_encoding_keeps_every_value_on_every_path() {
+    let mut random = Random::new(7);
+    let options = EncodeOptions::default();
+    let mut exercised = vec![0; REGISTRY.len()];
+    for physical in physicals() {
+        for shape in Shape::ALL {
+            // Each combination meets a third of the row counts; all are met by every type and encoding.
+            let third = random.below(3);
+            for (case, &rows) in ROWS.iter().enumerate().filter(|(case, _)| case % 3 == third) {
+                let nulls = case % 2 == 0;
+                let owned = Owned::generate(&physical, shape, rows, nulls, &mut random);
+                let expected = cells_of_column(&owned.column());
+                for encoding in REGISTRY {
+                    let column = owned.column();
+                    let node = match Encoder::forcing(&options, encoding.id()).root(&column) {
+                        Ok(node) => node,
+                        Err(Error::InvalidArgument(_)) => continue,
+                        Err(error) => panic!("{} of {physical}: {error}", encoding.name()),
+                    };
+                    node.visit(&mut |node| {
+                        exercised[REGISTRY.iter().position(|e| e.id() == node.encoding).unwrap()] += 1
+                    });
+                    check(&open(&node, &physical, decoded_size_bytes(&column, false)), &expected, &mut random);
+                }
+            }
+        }
+    }
+    for (encoding, times) in REGISTRY.iter().zip(exercised) {
+        // Large needs a region; it has a test of its own.
+        assert!(times > 20 || encoding.name() == "Large", "{} was exercised {times} times", encoding.name());
+    }
+}
+
+#[test]
+fn blocks_of_a_chunk_share_a_dictionary() {
+    let mut random = Random::new(11);
+    for physical in [Physical::Bytes, Physical::Fixed(Fixed::F64), Physical::Fixed(Fixed::I128)] {
+        let columns: Vec<Owned> =
+            (0..4).map(|block| Owned::generate(&physical, Shape::Few, 3000, block % 2 == 1, &mut random)).collect();
+        let mut chunk = ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+        let blocks: Vec<_> =
+            columns.iter().map(|owned| chunk.encode(&owned.column(), false, &mut |_| Ok(0)).unwrap()).collect();
+        let mut parts = Parts::new();
+        for part in chunk.finish().unwrap() {
+            parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
+        }
+        assert_eq!(parts.len(), 1, "{physical}");
+        for (block, owned) in blocks.iter().zip(&columns) {
+            let opened = Block::open(block.bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
+            assert!(opened.cascade().words().contains("Dictionary"));
+            check(&opened, &cells_of_column(&owned.column()), &mut random);
+            let missing = Block::open(block.bytes.clone().into(), &Parts::new(), None, &Limits::default());
+            assert!(matches!(missing, Err(Error::Corrupt { .. })), "without its part: {missing:?}");
+        }
+        // A part with other values is found out by the digest.
+        let other = Owned::generate(&physical, Shape::Scattered, 3000, false, &mut random);
+        let mut wrong = ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+        let part = wrong.encode(&other.column(), true, &mut |_| Ok(0)).unwrap();
+        let mut parts = Parts::new();
+        parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
+        let opened = Block::open(blocks[0].bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
+        assert!(matches!(opened.verify(), Err(Error::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn large_values_lie_outside() {
+    struct Region(Vec<u8>);
+    impl crate::LargeValues for Region {
+        fn fetch(&self, offset: u64, size_bytes: u64) -> crate::Result<Bytes> {
+            let range = offset as usize..(offset + size_bytes) as usize;
+            self.0.get(range).map(Bytes::copy_from_slice).ok_or_else(|| Error::LargeValue("beyond the region".into()))
+        }
+    }
+    let mut random = Random::new(13);
+    let mut owned = Owned::generate(&Physical::Bytes, Shape::Scattered, 1500, true, &mut random);
+    owned.set_bytes(3, vec![7; 20_000]);
+    owned.set_bytes(1400, (0..70_000u32).map(|n| n as u8).collect());
+    let column = owned.column();
+    let mut region = Vec::new();
+    let mut chunk = ChunkEncoder::new(Physical::Bytes, EncodeOptions::default());
+    let mut put = |value: &[u8]| {
+        region.extend_from_slice(value);
+        Ok((region.len() - value.len()) as u64)
+    };
+    let block = chunk.encode(&column, true, &mut put).unwrap();
+    assert!(block.bytes.len() < 40_000, "large values aren't in the block");
+    assert_eq!(region.len(), 90_000);
+    let open = |region: Vec<u8>| {
+        let region = Arc::new(Region(region));
+        Block::open(block.bytes.clone().into(), &Parts::new(), Some(region), &Limits::default()).unwrap()
+    };
+    check(&open(region.clone()), &cells_of_column(&column), &mut random);
+    region[5] ^= 1;
+    let mut out = Decoded::new(&Physical::Bytes, BytesForm::Views);
+    assert!(matches!(open(region).decode(0..10, &mut out), Err(Error::LargeValue(_))));
+}
+
+/// Decodes by every path; the point is that nothing panics, loops or allocates without bounds.
+fn exercise(bytes: &[u8]) -> Option<Vec<Cell>> {
+    let block =
+        Block::open(Bytes::copy_from_slice(bytes), &Parts::new(), None, &Limits { decoded_bytes: 1 << 20 }).ok()?;
+    let rows = block.rows();
+    let _ = (block.cascade(), block.layout(), block.verify());
+    let mut out = Decoded::new(block.physical(), BytesForm::Views);
+    let picked: Vec<u32> = (0..rows as u32).step_by(7).collect();
+    let _ = block.get(&picked, &mut out);
+    let mut out = Decoded::new(block.physical(), BytesForm::Offsets32);
+    block.decode(0..rows, &mut out).ok()?;
+    Some(cells_of(&out))
+}
+
+#[test]
+fn cut_and_flipped_blocks_give_the_values_or_an_error() {
+    let mut random = Random::new(17);
+    let options = EncodeOptions::default();
+    for physical in physicals() {
+        for encoding in REGISTRY {
+            let owned = Owned::generate(&physical, Shape::Few, 70, encoding.id() % 2 == 0, &mut random);
+            let column = owned.column();
+            let Ok(node) = Encoder::forcing(&options, encoding.id()).root(&column) else { continue };
+            let bytes = finished(&node, &physical, decoded_size_bytes(&column, false), false).bytes;
+            let expected = cells_of_column(&column);
+            assert_eq!(exercise(&bytes), Some(expected.clone()));
+            for cut in 0..bytes.len() {
+                assert_eq!(exercise(&bytes[..cut]), None, "cut at {cut}");
+            }
+            for position in 0..bytes.len() {
+                let mut flipped = bytes.clone();
+                flipped[position] ^= 1 << random.below(8);
+                let found = exercise(&flipped);
+                assert!(found.is_none() || found == Some(expected.clone()), "byte {position} flipped");
+            }
+        }
+    }
+}
+
+#[test]
+fn forged_blocks_with_right_checksums_do_no_harm() {
+    let mut random = Random::new(19);
+    let options = EncodeOptions::default();
+    for physical in physicals() {
+        for encoding in REGISTRY {
+            let owned = Owned::generate(&physical, Shape::Few, 70, encoding.id() % 2 == 1, &mut random);
+            let column = owned.column();
+            let Ok(node) = Encoder::forcing(&options, encoding.id()).root(&column) else { continue };
+            for _ in 0..200 {
+                let mut forged = node.clone();
+                forge(&mut forged, &mut random);
+                exercise(&finished(&forged, &physical, decoded_size_bytes(&column, false), false).bytes);
+            }
+        }
+    }
+}
+
+/// Changes one thing somewhere in the tree.
+fn forge(node: &mut EncodedNode, random: &mut Random) {
+    if !node.children.is_empty() && random.below(3) > 0 {
+        let child = random.below(node.children.len());
+        return forge(&mut node.children[child], random);
+    }
+    let spot = |bytes: &mut Vec<u8>, random: &mut Random| {
+        if !bytes.is_empty() {
+            let at = random.below(bytes.len());
+            bytes[at] = [0, 1, 255, bytes[at] ^ 1, bytes[at].wrapping_add(1)][random.below(5)];
+        }
+    };
+    match random.below(5) {
+        0 => node.rows = [0, 1, node.rows + 1, node.rows.saturating_sub(1), 1 << 31][random.below(5)],
+        1 => spot(&mut node.parameters, random),
+        2 if !node.buffers.is_empty() => {
+            let buffer = random.below(node.buffers.len());
+            spot(&mut node.buffers[buffer], random);
+        }
+        3 if !node.buffers.is_empty() => {
+            let buffer = random.below(node.buffers.len());
+            let length = node.buffers[buffer].len();
+            node.buffers[buffer].resize([0, length + 1, length.saturating_sub(1), length + 9][random.below(4)], 1);
+        }
+        _ => node.encoding = random.below(19) as u8,
+    }
+}

@@ -1,0 +1,288 @@
+//! Alp: floats that are decimals, as integers. See *Alp* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ u8 exponent e │ u8 factor f │ u8 flags: bit 0 patched │ patch ends, if patched │
+//! buffer 0, if patched: │ u16 position in its vector × patches │ lane × patches │
+//! child 0: signed integers of the float's width
+//! ```
+//!
+//! A value is integer × 10^f × 10^−e, rounded after each multiplication; floats that don't come back so are patches.
+//! ALP: Afroozeh, Kuffo, Boncz, SIGMOD 2024.
+
+use std::ops::Range;
+
+use super::Encoding;
+use super::bitpack::{Patches, plan};
+use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{Column, Decoded, LaneAccess, Lanes, Values};
+use crate::wire::EntryPoints;
+use crate::{Fixed, Physical, VECTOR_ROWS, simd};
+
+pub(crate) struct Alp;
+
+const PATCHED: u8 = 1;
+const PATCH_POSITION_BYTES: usize = 2;
+
+impl Encoding for Alp {
+    fn id(&self) -> u8 {
+        9
+    }
+
+    fn name(&self) -> &'static str {
+        "Alp"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        let lanes = statistics.lanes()?;
+        if !encoder.may_cascade() {
+            return None;
+        }
+        let sample = match lanes.fixed {
+            Fixed::F32 => best::<u32>(&lanes.sample::<u32>()).map(|choice| choice.1),
+            Fixed::F64 => best::<u64>(&lanes.sample::<u64>()).map(|choice| choice.1),
+            _ => None,
+        };
+        sample.map(|bytes| bytes * lanes.scale() + 16.0)
+    }
+
+    fn price_bits(&self) -> f64 {
+        0.1
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        match &column.values {
+            Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode::<u32>(lanes, encoder),
+            Values::Fixed(Fixed::F64, Lanes::L64(lanes)) => encode::<u64>(lanes, encoder),
+            _ => Ok(None),
+        }
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        let (powers, patched, ends) = opening.parameters(|reader| {
+            let powers = Powers { exponent: reader.u8()?, factor: reader.u8()? };
+            let patched = reader.u8()? == PATCHED;
+            let ends = if patched { EntryPoints::read(reader, opening.vectors())? } else { Vec::new() };
+            Ok((powers, patched, ends))
+        })?;
+        opening.shape(1, usize::from(patched))?;
+        match opening.physical {
+            Physical::Fixed(Fixed::F32) => open::<u32>(opening, powers, patched, &ends),
+            Physical::Fixed(Fixed::F64) => open::<u64>(opening, powers, patched, &ends),
+            other => Err(opening.corrupt(format!("can't hold {other}"))),
+        }
+    }
+}
+
+/// By which powers of ten an integer stands for a float.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Powers {
+    exponent: u8,
+    factor: u8,
+}
+
+/// A lane that holds a float, and what ALP needs to know of it.
+trait AlpLane: simd::FloatLane + LaneAccess {
+    const MAX_EXPONENT: u8;
+    const INTEGER: Fixed;
+
+    /// The power of ten with this exponent, rounded to the float.
+    fn power(of_ten: f64) -> Self::Float;
+
+    /// What turns integers into floats.
+    fn decoding(powers: Powers) -> simd::Factors<Self::Float> {
+        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
+        simd::Factors { multiply: Self::power(TENS[f]), then: Self::power(TENTHS[e]) }
+    }
+
+    /// What turns floats into integers.
+    fn encoding(powers: Powers) -> simd::Factors<Self::Float> {
+        let (e, f) = (usize::from(powers.exponent), usize::from(powers.factor));
+        simd::Factors { multiply: Self::power(TENS[e]), then: Self::power(TENTHS[f]) }
+    }
+}
+
+/// 10^n and 10^−n, each the nearest double.
+const TENS: [f64; 19] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
+const TENTHS: [f64; 19] = [
+    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
+    1e-18,
+];
+
+impl AlpLane for u64 {
+    const MAX_EXPONENT: u8 = 18;
+    const INTEGER: Fixed = Fixed::I64;
+
+    fn power(of_ten: f64) -> f64 {
+        of_ten
+    }
+}
+
+impl AlpLane for u32 {
+    const MAX_EXPONENT: u8 = 10;
+    const INTEGER: Fixed = Fixed::I32;
+
+    fn power(of_ten: f64) -> f32 {
+        of_ten as f32
+    }
+}
+
+/// Every pair is tried on this many values of the sample, the best few on all of it.
+const TRIAL_VALUES: usize = 32;
+const FINALISTS: usize = 4;
+
+/// The powers that make the sample smallest and its predicted bytes; `None` where most values are exceptions.
+fn best<T: AlpLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
+    let trial = sample.iter().flat_map(|vector| {
+        let step = (vector.len() * sample.len() / TRIAL_VALUES).max(1);
+        vector.iter().step_by(step).copied()
+    });
+    let trial: Vec<T> = trial.take(TRIAL_VALUES).collect();
+    let pairs = (0..=T::MAX_EXPONENT)
+        .rev()
+        .flat_map(|exponent| (0..=exponent).rev().map(move |factor| Powers { exponent, factor }));
+    let mut ranked: Vec<(f64, Powers)> = pairs.map(|powers| (size_bytes(&[&trial], powers), powers)).collect();
+    ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let finalists = ranked.iter().take(FINALISTS).map(|&(_, powers)| (powers, size_bytes(sample, powers)));
+    let best = finalists.min_by(|left, right| left.1.total_cmp(&right.1))?;
+    let plain: usize = sample.iter().map(|vector| vector.len() * T::BYTES).sum();
+    (best.1 < plain as f64).then_some(best)
+}
+
+/// Predicted bytes of these vectors with these powers.
+fn size_bytes<T: AlpLane>(vectors: &[&[T]], powers: Powers) -> f64 {
+    let (mut integers, mut exceptions) = (Vec::with_capacity(VECTOR_ROWS), Vec::new());
+    let mut size = 0.0;
+    for vector in vectors {
+        integers.clear();
+        exceptions.clear();
+        simd::alp_encode(vector, T::encoding(powers), T::decoding(powers), &mut integers, &mut exceptions);
+        smooth(&mut integers, &exceptions);
+        size += plan(&integers, true).size_bytes() + (exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES)) as f64;
+    }
+    size
+}
+
+/// Gives exceptions the integer of a neighbour, so that they don't widen their vector.
+fn smooth<T: Copy + Default>(integers: &mut [T], exceptions: &[u32]) {
+    let mut next = exceptions.iter().peekable();
+    let first_good = (0..integers.len()).find(|&index| next.next_if_eq(&&(index as u32)).is_none());
+    let mut last = first_good.map_or(T::default(), |index| integers[index]);
+    let mut exceptions = exceptions.iter().peekable();
+    for (index, integer) in integers.iter_mut().enumerate() {
+        if exceptions.next_if_eq(&&(index as u32)).is_some() {
+            *integer = last;
+        }
+        last = *integer;
+    }
+}
+
+fn encode<T: AlpLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+    let sample = crate::chooser::sample_vectors(lanes);
+    // Where nothing is gained, any powers are right: all values may be patches.
+    let powers = best(&sample).map_or(Powers { exponent: 0, factor: 0 }, |choice| choice.0);
+    let (mut integers, mut exceptions) = (Vec::with_capacity(lanes.len()), Vec::new());
+    let (mut positions, mut patches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for vector in lanes.chunks(VECTOR_ROWS) {
+        exceptions.clear();
+        let before = integers.len();
+        simd::alp_encode(vector, T::encoding(powers), T::decoding(powers), &mut integers, &mut exceptions);
+        smooth(&mut integers[before..], &exceptions);
+        for &exception in &exceptions {
+            positions.extend_from_slice(&(exception as u16).to_le_bytes());
+            vector[exception as usize].write(&mut patches);
+        }
+        ends.push((positions.len() / PATCH_POSITION_BYTES) as u64);
+    }
+    let mut parameters = vec![powers.exponent, powers.factor, u8::from(!positions.is_empty())];
+    let mut buffers = Vec::new();
+    if !positions.is_empty() {
+        EntryPoints::write(&ends, &mut parameters);
+        positions.extend_from_slice(&patches);
+        buffers.push(positions);
+    }
+    let values = Values::Fixed(T::INTEGER, T::lanes(&integers));
+    let child = encoder.child(&Column { rows: lanes.len(), validity: None, values })?;
+    Ok(Some(EncodedNode { encoding: Alp.id(), rows: lanes.len(), parameters, buffers, children: vec![child] }))
+}
+
+fn open<T: AlpLane>(opening: &Opening<'_>, powers: Powers, patched: bool, ends: &[u64]) -> Result<Box<dyn Node>> {
+    if powers.exponent > T::MAX_EXPONENT || powers.factor > powers.exponent {
+        return Err(opening.corrupt(format!("exponent {} and factor {}", powers.exponent, powers.factor)));
+    }
+    opening.within_bounds(T::BYTES)?;
+    let patches = patched.then(|| Patches::open(opening, 0, ends, T::BYTES)).transpose()?;
+    let rows = opening.rows();
+    let integers = opening.child(0, &Physical::Fixed(T::INTEGER), rows)?;
+    Ok(Box::new(AlpNode::<T> { rows, powers, integers, patches, lane: std::marker::PhantomData }))
+}
+
+#[derive(Debug)]
+struct AlpNode<T> {
+    rows: usize,
+    powers: Powers,
+    integers: Box<dyn Node>,
+    patches: Option<Patches>,
+    lane: std::marker::PhantomData<T>,
+}
+
+fn not_integers() -> Error {
+    Error::InvalidArgument("lanes of another width".into())
+}
+
+impl<T: AlpLane> Node for AlpNode<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        lanes_mut::<T>(out)?.reserve(rows.len() + VECTOR_ROWS);
+        let mut integers = Decoded::new(&Physical::Fixed(T::INTEGER), Default::default());
+        for vector in vectors_of(&rows) {
+            let whole = vector_range(vector, self.rows);
+            integers.clear();
+            self.integers.decode(body, whole.clone(), &mut integers)?;
+            let integers = T::of(&integers.values).ok_or_else(not_integers)?;
+            let lanes = lanes_mut::<T>(out)?;
+            let before = lanes.len();
+            simd::alp_decode(integers, T::decoding(self.powers), lanes);
+            if let Some(patches) = &self.patches {
+                patches.apply(body, vector, &mut lanes[before..])?;
+            }
+            lanes.truncate(before + rows.end.min(whole.end) - whole.start);
+            if rows.start > whole.start {
+                lanes.drain(before..before + rows.start - whole.start);
+            }
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut integers = Decoded::new(&Physical::Fixed(T::INTEGER), Default::default());
+        self.integers.get(body, rows, &mut integers)?;
+        let lanes = lanes_mut::<T>(out)?;
+        let before = lanes.len();
+        simd::alp_decode(T::of(&integers.values).ok_or_else(not_integers)?, T::decoding(self.powers), lanes);
+        if let Some(patches) = &self.patches {
+            for (slot, &row) in lanes[before..].iter_mut().zip(rows) {
+                let (vector, index) = (row as usize / VECTOR_ROWS, row as usize % VECTOR_ROWS);
+                if let Some(value) = patches.get(body, vector, index)? {
+                    *slot = value;
+                }
+            }
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.integers]
+    }
+
+    fn describe(&self) -> String {
+        let patches = self.patches.as_ref().map_or(0, Patches::count);
+        format!("× 10^{} × 10^−{}, {patches} patches", self.powers.factor, self.powers.exponent)
+    }
+}

@@ -1,0 +1,323 @@
+//! BitPacking: frame of reference, packed bits and patches. See *BitPacking* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ flags │ widths: u8 × 1 or vectors │ references │ patch ends, if any │
+//! buffer 0:   │ vector 0: 128 × width bytes, interleaved │ … │ a short last vector: bit after bit │
+//! buffer 1:   │ u16 position in its vector × patches │ lane × patches │      only with patches
+//! ```
+//!
+//! A vector's values are reference + packed bits, except where a patch replaces them. The interleaved layout is that of
+//! FastLanes (Afroozeh and Boncz, PVLDB 16, 2023).
+
+use std::ops::Range;
+
+use super::Encoding;
+use super::node::{Node, Opening, decode_vectors, lanes_mut, vector_range};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{Decoded, LaneAccess, Values};
+use crate::wire::{EntryPoints, Reader, WireError, unzigzag, write_varint, zigzag};
+use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
+
+pub(crate) struct BitPacking;
+
+const ONE_WIDTH: u8 = 1;
+const PATCHED: u8 = 2;
+const POSITION_BYTES: usize = 2;
+
+impl Encoding for BitPacking {
+    fn id(&self) -> u8 {
+        7
+    }
+
+    fn name(&self) -> &'static str {
+        "BitPacking"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
+        let lanes = statistics.lanes()?;
+        with_packed_lane_of!(lanes.fixed, T => {
+            let sample: f64 = lanes.sample::<T>().iter().map(|vector| plan(vector, lanes.fixed.is_signed()).size_bytes()).sum();
+            Some(sample * lanes.scale() + 8.0)
+        }, None)
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, _: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Fixed(fixed, lanes) = &column.values else { return Ok(None) };
+        let signed = fixed.is_signed();
+        Ok(match lanes {
+            Lanes::L8(lanes) => Some(pack(lanes, signed)),
+            Lanes::L16(lanes) => Some(pack(lanes, signed)),
+            Lanes::L32(lanes) => Some(pack(lanes, signed)),
+            Lanes::L64(lanes) => Some(pack(lanes, signed)),
+            Lanes::L128(_) | Lanes::L256(_) => None,
+        })
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        let Physical::Fixed(fixed) = opening.physical else {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        };
+        with_packed_lane_of!(*fixed, T => open::<T>(opening, *fixed), Err(opening.corrupt("lanes wider than 64 bits")))
+    }
+}
+
+/// How one vector is to be packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VectorPlan<T> {
+    reference: T,
+    width: u32,
+    patches: usize,
+    rows: usize,
+}
+
+impl<T: PackedLane> VectorPlan<T> {
+    /// Bytes of packed bits, patches and parameters.
+    pub fn size_bytes(&self) -> f64 {
+        (packed_bytes(self.rows, self.width) + self.patches * (POSITION_BYTES + T::BYTES)) as f64 + 2.0
+    }
+}
+
+fn packed_bytes(rows: usize, width: u32) -> usize {
+    (rows * width as usize).div_ceil(8)
+}
+
+/// The cheapest way to pack one vector: its minimum as reference, and the width at which packed bits and patches together
+/// are smallest. Signed values are referred to their signed minimum.
+pub(crate) fn plan<T: PackedLane>(values: &[T], signed: bool) -> VectorPlan<T> {
+    let bias = if signed { T::from_u64(1 << (T::BITS - 1)) } else { T::default() };
+    let least = values.iter().map(|value| value.add(bias)).min().unwrap_or_default();
+    let reference = least.subtract(bias);
+    let mut histogram = [0u32; 65];
+    simd::width_histogram(values, reference, &mut histogram);
+    let (mut width, mut patches) = (0, 0);
+    let (mut best, mut over) = (usize::MAX, values.len());
+    for candidate in 0..=T::BITS {
+        over -= histogram[candidate as usize] as usize;
+        let size = packed_bytes(values.len(), candidate) + over * (POSITION_BYTES + T::BYTES);
+        if size < best {
+            (best, width, patches) = (size, candidate, over);
+        }
+    }
+    VectorPlan { reference, width, patches, rows: values.len() }
+}
+
+fn pack<T: PackedLane + LaneAccess>(lanes: &[T], signed: bool) -> EncodedNode {
+    let plans: Vec<VectorPlan<T>> = lanes.chunks(VECTOR_ROWS).map(|vector| plan(vector, signed)).collect();
+    let (mut packed, mut positions, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+    let mut patch_ends = Vec::with_capacity(plans.len());
+    let mut residues: Vec<T> = Vec::with_capacity(VECTOR_ROWS);
+    for (vector, plan) in lanes.chunks(VECTOR_ROWS).zip(&plans) {
+        residues.clear();
+        residues.extend(vector.iter().map(|value| value.subtract(plan.reference)));
+        if plan.patches > 0 {
+            for (position, residue) in residues.iter_mut().enumerate() {
+                if u64::BITS - residue.to_u64().leading_zeros() > plan.width {
+                    positions.extend_from_slice(&(position as u16).to_le_bytes());
+                    vector[position].write(&mut patches);
+                    *residue = T::default();
+                }
+            }
+        }
+        patch_ends.push((positions.len() / POSITION_BYTES) as u64);
+        match vector.len() {
+            VECTOR_ROWS => simd::pack(&residues, plan.width, &mut packed),
+            _ => simd::pack_short(&residues, plan.width, &mut packed),
+        }
+    }
+    let one_width = plans.windows(2).all(|pair| pair[0].width == pair[1].width);
+    let mut parameters = vec![u8::from(one_width) * ONE_WIDTH | u8::from(!positions.is_empty()) * PATCHED];
+    let widths = if one_width { &plans[..plans.len().min(1)] } else { &plans[..] };
+    parameters.extend(widths.iter().map(|plan| plan.width as u8));
+    write_lane_entries(plans.iter().map(|plan| plan.reference), signed, &mut parameters);
+    let mut buffers = vec![packed];
+    if !positions.is_empty() {
+        EntryPoints::write(&patch_ends, &mut parameters);
+        positions.extend_from_slice(&patches);
+        buffers.push(positions);
+    }
+    EncodedNode { encoding: BitPacking.id(), rows: lanes.len(), parameters, buffers, children: Vec::new() }
+}
+
+/// Writes one lane per vector: the least as a varint (zigzag if signed), then entry points of the differences.
+pub(crate) fn write_lane_entries<T: PackedLane>(
+    entries: impl Iterator<Item = T> + Clone,
+    signed: bool,
+    out: &mut Vec<u8>,
+) {
+    let shift = 64 - T::BITS;
+    let to_signed = |entry: T| ((entry.to_u64() << shift) as i64) >> shift;
+    if signed {
+        let base = entries.clone().map(to_signed).min().unwrap_or(0);
+        write_varint(zigzag(base), out);
+        EntryPoints::write(&entries.map(|entry| to_signed(entry).wrapping_sub(base) as u64).collect::<Vec<_>>(), out);
+    } else {
+        let base = entries.clone().map(PackedLane::to_u64).min().unwrap_or(0);
+        write_varint(base, out);
+        EntryPoints::write(&entries.map(|entry| entry.to_u64() - base).collect::<Vec<_>>(), out);
+    }
+}
+
+/// Reads what [`write_lane_entries`] wrote for `count` vectors.
+pub(crate) fn read_lane_entries<T: PackedLane>(
+    reader: &mut Reader<'_>,
+    count: usize,
+    signed: bool,
+) -> Result<Vec<T>, WireError> {
+    let base = reader.varint()?;
+    let base = if signed { unzigzag(base) as u64 } else { base };
+    let entries = EntryPoints::read(reader, count)?;
+    Ok(entries.into_iter().map(|entry| T::from_u64(entry.wrapping_add(base))).collect())
+}
+
+fn open<T: PackedLane + LaneAccess>(opening: &Opening<'_>, fixed: Fixed) -> Result<Box<dyn Node>> {
+    let (rows, vectors) = (opening.rows(), opening.vectors());
+    opening.within_bounds(T::BYTES)?;
+    let (flags, widths, references, patch_ends) = opening.parameters(|reader| {
+        let flags = reader.u8()?;
+        let widths = match flags & ONE_WIDTH {
+            0 => reader.take(vectors)?.to_vec(),
+            _ => vec![reader.take(vectors.min(1))?.first().copied().unwrap_or(0); vectors],
+        };
+        let references = read_lane_entries::<T>(reader, vectors, fixed.is_signed())?;
+        let patch_ends = if flags & PATCHED != 0 { EntryPoints::read(reader, vectors)? } else { Vec::new() };
+        Ok((flags, widths, references, patch_ends))
+    })?;
+    if flags & !(ONE_WIDTH | PATCHED) != 0 || widths.iter().any(|&width| u32::from(width) > T::BITS) {
+        return Err(opening.corrupt("unknown flags or a width above the lane's"));
+    }
+    let patched = flags & PATCHED != 0;
+    opening.shape(0, 1 + usize::from(patched))?;
+    let mut starts = Vec::with_capacity(vectors + 1);
+    let mut end = 0;
+    for (vector, &width) in widths.iter().enumerate() {
+        starts.push(end);
+        end += packed_bytes(vector_range(vector, rows).len(), u32::from(width));
+    }
+    starts.push(end);
+    let packed = opening.buffer_of(0, Some(end))?;
+    let patches = patched.then(|| Patches::open(opening, 1, &patch_ends, T::BYTES)).transpose()?;
+    Ok(Box::new(BitPackingNode { rows, packed, starts, widths, references, patches }))
+}
+
+#[derive(Debug)]
+struct BitPackingNode<T> {
+    rows: usize,
+    packed: usize,
+    starts: Vec<usize>,
+    widths: Vec<u8>,
+    references: Vec<T>,
+    patches: Option<Patches>,
+}
+
+impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
+    fn append_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
+        let packed = body.buffer(self.packed, self.starts[vector]..self.starts[vector + 1])?;
+        let (width, reference) = (u32::from(self.widths[vector]), self.references[vector]);
+        let before = out.len();
+        match vector_range(vector, self.rows).len() {
+            VECTOR_ROWS => simd::unpack(packed, width, reference, out),
+            rows => simd::unpack_short(packed, width, reference, rows, out),
+        }
+        match &self.patches {
+            Some(patches) => patches.apply(body, vector, &mut out[before..]),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        decode_vectors::<T>(rows, self.rows, out, |vector, lanes| self.append_vector(body, vector, lanes))
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let lanes = lanes_mut::<T>(out)?;
+        for &row in rows {
+            let (vector, index) = (row as usize / VECTOR_ROWS, row as usize % VECTOR_ROWS);
+            if let Some(value) =
+                self.patches.as_ref().map(|patches| patches.get(body, vector, index)).transpose()?.flatten()
+            {
+                lanes.push(value);
+                continue;
+            }
+            let packed = body.buffer(self.packed, self.starts[vector]..self.starts[vector + 1])?;
+            let vector_rows = vector_range(vector, self.rows).len();
+            let residue: T = simd::unpack_one(packed, u32::from(self.widths[vector]), index, vector_rows);
+            lanes.push(residue.add(self.references[vector]));
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let least = self.widths.iter().min().copied().unwrap_or(0);
+        let most = self.widths.iter().max().copied().unwrap_or(0);
+        let widths = if least == most { format!("{least} bits") } else { format!("{least} to {most} bits") };
+        match &self.patches {
+            Some(patches) => format!("{widths}, {} patches", patches.count()),
+            None => widths,
+        }
+    }
+}
+
+/// Single values of a vector that replace what is packed: positions, then lanes, in one buffer.
+#[derive(Debug)]
+pub(crate) struct Patches {
+    buffer: usize,
+    ends: Vec<usize>,
+    lane_bytes: usize,
+}
+
+impl Patches {
+    /// Checks buffer `index` of the node against the patch ends of its vectors.
+    pub fn open(opening: &Opening<'_>, index: usize, ends: &[u64], lane_bytes: usize) -> Result<Self> {
+        let limit = opening.rows() as u64;
+        if ends.windows(2).any(|pair| pair[0] > pair[1]) || ends.last().is_some_and(|&end| end > limit) {
+            return Err(opening.corrupt("patch ends don't ascend or exceed the rows"));
+        }
+        let ends: Vec<usize> = ends.iter().map(|&end| end as usize).collect();
+        let count = ends.last().copied().unwrap_or(0);
+        let buffer = opening.buffer_of(index, count.checked_mul(POSITION_BYTES + lane_bytes))?;
+        Ok(Self { buffer, ends, lane_bytes })
+    }
+
+    /// Patches in all vectors.
+    pub fn count(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn of_vector<'b>(&self, body: &'b Body, vector: usize) -> Result<(&'b [u8], &'b [u8])> {
+        let start = if vector == 0 { 0 } else { self.ends[vector - 1] };
+        let end = self.ends[vector];
+        let lanes = self.count() * POSITION_BYTES;
+        let positions = body.buffer(self.buffer, start * POSITION_BYTES..end * POSITION_BYTES)?;
+        let values = body.buffer(self.buffer, lanes + start * self.lane_bytes..lanes + end * self.lane_bytes)?;
+        Ok((positions, values))
+    }
+
+    /// Replaces the patched values of one whole vector.
+    pub fn apply<T: LaneAccess>(&self, body: &Body, vector: usize, values: &mut [T]) -> Result<()> {
+        let (positions, patches) = self.of_vector(body, vector)?;
+        for (position, patch) in positions.chunks_exact(POSITION_BYTES).zip(patches.chunks_exact(T::BYTES)) {
+            let position = u16::from_le_bytes([position[0], position[1]]) as usize;
+            let slot = values.get_mut(position).ok_or_else(|| {
+                Error::corrupt("node", 0, format!("a patch at position {position} of vector {vector}"))
+            })?;
+            *slot = T::read(patch);
+        }
+        Ok(())
+    }
+
+    /// The patch of one row, if it has one.
+    pub fn get<T: LaneAccess>(&self, body: &Body, vector: usize, index: usize) -> Result<Option<T>> {
+        let (positions, patches) = self.of_vector(body, vector)?;
+        let found = positions
+            .chunks_exact(POSITION_BYTES)
+            .position(|position| u16::from_le_bytes([position[0], position[1]]) as usize == index);
+        Ok(found.map(|patch| T::read(&patches[patch * T::BYTES..])))
+    }
+}

@@ -1,0 +1,131 @@
+//! Delta: differences between neighbours, each vector from a first value of its own. See *Delta* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ first value of each vector: lane entries │
+//! child 0: differences, signed, as many as rows; the one at a vector's first row is ignored
+//! ```
+
+use std::ops::Range;
+
+use super::Encoding;
+use super::bitpack::{plan, read_lane_entries, write_lane_entries};
+use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::Result;
+use crate::values::{Column, Decoded, LaneAccess, Values};
+use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
+
+pub(crate) struct Delta;
+
+impl Encoding for Delta {
+    fn id(&self) -> u8 {
+        8
+    }
+
+    fn name(&self) -> &'static str {
+        "Delta"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        let lanes = statistics.lanes()?;
+        if lanes.fixed.is_float() || !encoder.may_cascade() || statistics.rows < 8 {
+            return None;
+        }
+        with_packed_lane_of!(lanes.fixed, T => {
+            let vectors = lanes.sample::<T>();
+            let size: f64 = vectors.iter().map(|vector| plan(&differences(vector), true).size_bytes()).sum();
+            let firsts = statistics.rows.div_ceil(VECTOR_ROWS) * lanes.fixed.size_bytes();
+            Some(size * lanes.scale() + 16.0 + firsts as f64)
+        }, None)
+    }
+
+    fn price_bits(&self) -> f64 {
+        0.1
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Fixed(fixed, lanes) = &column.values else { return Ok(None) };
+        if fixed.is_float() {
+            return Ok(None);
+        }
+        match lanes {
+            Lanes::L8(lanes) => encode(lanes, *fixed, encoder).map(Some),
+            Lanes::L16(lanes) => encode(lanes, *fixed, encoder).map(Some),
+            Lanes::L32(lanes) => encode(lanes, *fixed, encoder).map(Some),
+            Lanes::L64(lanes) => encode(lanes, *fixed, encoder).map(Some),
+            Lanes::L128(_) | Lanes::L256(_) => Ok(None),
+        }
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        let fixed = match opening.physical {
+            Physical::Fixed(fixed) if !fixed.is_float() && fixed.size_bytes() <= 8 => *fixed,
+            other => return Err(opening.corrupt(format!("can't hold {other}"))),
+        };
+        opening.shape(1, 0)?;
+        opening.within_bounds(fixed.size_bytes())?;
+        let rows = opening.rows();
+        let differences = opening.child(0, &Physical::Fixed(fixed.to_signed()), rows)?;
+        with_packed_lane_of!(fixed, T => {
+            let firsts = opening.parameters(|reader| read_lane_entries::<T>(reader, opening.vectors(), fixed.is_signed()))?;
+            Ok(Box::new(DeltaNode { rows, firsts, differences }))
+        }, Err(opening.corrupt("lanes wider than 64 bits")))
+    }
+}
+
+/// Each value less the one before it; the first is given the second's difference, so that it costs nothing.
+fn differences<T: PackedLane>(values: &[T]) -> Vec<T> {
+    let mut differences = Vec::with_capacity(values.len());
+    if let [first, second, ..] = values {
+        differences.push(second.subtract(*first));
+        differences.extend(values.windows(2).map(|pair| pair[1].subtract(pair[0])));
+    } else {
+        differences.resize(values.len(), T::default());
+    }
+    differences
+}
+
+fn encode<T: PackedLane + LaneAccess>(lanes: &[T], fixed: Fixed, encoder: &mut Encoder<'_>) -> Result<EncodedNode> {
+    let mut parameters = Vec::new();
+    write_lane_entries(lanes.iter().step_by(VECTOR_ROWS).copied(), fixed.is_signed(), &mut parameters);
+    // The difference across a vector's edge is kept as it is: in a regular series it equals all others.
+    let differences = differences(lanes);
+    let values = Values::Fixed(fixed.to_signed(), T::lanes(&differences));
+    let child = encoder.child(&Column { rows: lanes.len(), validity: None, values })?;
+    Ok(EncodedNode { encoding: Delta.id(), rows: lanes.len(), parameters, buffers: Vec::new(), children: vec![child] })
+}
+
+#[derive(Debug)]
+struct DeltaNode<T> {
+    rows: usize,
+    firsts: Vec<T>,
+    differences: Box<dyn Node>,
+}
+
+impl<T: PackedLane + LaneAccess> Node for DeltaNode<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        for vector in vectors_of(&rows) {
+            // What lies behind the rows asked for needs no sums.
+            let whole = vector_range(vector, self.rows);
+            let needed = whole.start..whole.end.min(rows.end);
+            let before = lanes_mut::<T>(out)?.len();
+            let valid_before = out.rows;
+            self.differences.decode(body, needed.clone(), out)?;
+            let lanes = lanes_mut::<T>(out)?;
+            simd::prefix_sum(self.firsts[vector], &mut lanes[before..]);
+            let skipped = rows.start.saturating_sub(needed.start);
+            if skipped > 0 {
+                lanes.drain(before..before + skipped);
+                out.rows = valid_before + needed.len() - skipped;
+            }
+        }
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.differences]
+    }
+}

@@ -1,0 +1,353 @@
+//! Dictionary: distinct values once, and a code per row. See *Dictionary* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ u8 flags: bit 0 shared │ if shared: v part, v values needed, u64 digest of those │
+//! child 0: codes, unsigned lanes that fit the number of values     child 1, unless shared: the values
+//! ```
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::Encoding;
+use super::node::{Node, Opening, lanes_mut};
+use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::block::parts::Part;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
+use crate::wire::write_varint;
+use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
+
+pub(crate) struct Dictionary;
+
+const SHARED: u8 = 1;
+
+impl Encoding for Dictionary {
+    fn id(&self) -> u8 {
+        6
+    }
+
+    fn name(&self) -> &'static str {
+        "Dictionary"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        if !encoder.may_cascade() {
+            return None;
+        }
+        let distinct = statistics.distinct()?;
+        let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
+        let rows = statistics.rows as f64;
+        let runs = statistics.run_count()? as f64;
+        let codes = (rows * code_bits).min(runs * (code_bits + 1.5 + (rows / runs.max(1.0)).log2())) / 8.0;
+        let value_bytes = match (statistics.lanes(), statistics.strings()) {
+            (Some(lanes), _) => lanes.value_bits() / 8.0,
+            (None, Some(strings)) => strings.distinct_value_bytes(),
+            (None, None) => return None,
+        };
+        let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
+        Some(codes + fresh as f64 * value_bytes + 32.0)
+    }
+
+    fn price_bits(&self) -> f64 {
+        0.05
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        if column.rows == 0 {
+            return Ok(None);
+        }
+        match &column.values {
+            Values::Fixed(..) | Values::Bytes(_) => {}
+            _ => return Ok(None),
+        }
+        if let Some(shared) = encoder.shared().and_then(|shared| shared.codes(statistics)) {
+            let mut parameters = vec![SHARED];
+            write_varint(shared.part as u64, &mut parameters);
+            write_varint(shared.values as u64, &mut parameters);
+            parameters.extend_from_slice(&shared.digest.to_le_bytes());
+            let codes = encoder.unsigned_child(&shared.codes, shared.values as u64 - 1)?;
+            return Ok(Some(self.node(column.rows, parameters, vec![codes])));
+        }
+        let Some(distinct) = statistics.distinct_values() else { return Ok(None) };
+        let values = distinct.with_values(column, |values| encoder.child(values))?;
+        let codes = encoder.unsigned_child(&distinct.codes, distinct.first_rows.len() as u64 - 1)?;
+        Ok(Some(self.node(column.rows, vec![0], vec![codes, values])))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        let (shared, part, count, digest) = opening.parameters(|reader| match reader.u8()? & SHARED {
+            0 => Ok((false, 0, 0, 0)),
+            _ => Ok((true, reader.varint()?, reader.varint()?, reader.u64()?)),
+        })?;
+        opening.within_bounds(match opening.physical {
+            Physical::Fixed(fixed) => fixed.size_bytes(),
+            Physical::Bytes => 4,
+            other => return Err(opening.corrupt(format!("can't hold {other}"))),
+        })?;
+        opening.shape(if shared { 1 } else { 2 }, 0)?;
+        let (count, source) = if shared {
+            let part = opening.parts.get(part, opening.physical).map_err(|what| opening.corrupt(what))?;
+            if count == 0 || count > part.block().rows() as u64 {
+                return Err(opening.corrupt(format!("needs {count} values of a part of {}", part.block().rows())));
+            }
+            (count as usize, Source::Shared { part, digest })
+        } else {
+            let count = opening.record.children[1].rows;
+            (count, Source::Inline(opening.child(1, opening.physical, count)?))
+        };
+        if count == 0 {
+            return Err(opening.corrupt("no values"));
+        }
+        let code_type = Fixed::unsigned_for(count as u64 - 1);
+        let codes = opening.child(0, &Physical::Fixed(code_type), opening.rows())?;
+        let values = DictionaryValues {
+            count,
+            source,
+            physical: opening.physical.clone(),
+            lanes_or_views: OnceLock::new(),
+            offsets: OnceLock::new(),
+        };
+        let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
+        match opening.physical {
+            Physical::Fixed(fixed) => {
+                Ok(with_lane_of!(*fixed, T => Box::new(LaneDictionary::<T>(common, PhantomData))))
+            }
+            _ => Ok(Box::new(StringDictionary(common))),
+        }
+    }
+}
+
+impl Dictionary {
+    fn node(&self, rows: usize, parameters: Vec<u8>, children: Vec<EncodedNode>) -> EncodedNode {
+        EncodedNode { encoding: self.id(), rows, parameters, buffers: Vec::new(), children }
+    }
+}
+
+#[derive(Debug)]
+enum Source {
+    Inline(Box<dyn Node>),
+    Shared { part: Arc<Part>, digest: u64 },
+}
+
+/// The values, decoded when first needed.
+#[derive(Debug)]
+struct DictionaryValues {
+    count: usize,
+    source: Source,
+    physical: Physical,
+    lanes_or_views: OnceLock<Result<Decoded>>,
+    offsets: OnceLock<Result<Decoded>>,
+}
+
+impl DictionaryValues {
+    /// The values, byte strings as views (`form` is then `Views`) or as 32-bit offsets.
+    fn decoded(&self, body: &Body, form: BytesForm) -> Result<&Decoded> {
+        match &self.source {
+            Source::Shared { part, .. } => part.decoded(form),
+            Source::Inline(values) => {
+                let cell = if form == BytesForm::Views { &self.lanes_or_views } else { &self.offsets };
+                let decode = || {
+                    let mut out = Decoded::new(&self.physical, form);
+                    values.decode(body, 0..self.count, &mut out).map(|()| out)
+                };
+                cell.get_or_init(decode).as_ref().map_err(Clone::clone)
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Codes {
+    code_type: Fixed,
+    codes: Box<dyn Node>,
+    values: DictionaryValues,
+    decoded_bytes: u64,
+}
+
+impl Codes {
+    fn fresh(&self) -> Decoded {
+        Decoded::new(&Physical::Fixed(self.code_type), BytesForm::Offsets32)
+    }
+
+    fn describe(&self) -> String {
+        match &self.values.source {
+            Source::Inline(_) => format!("{} values", self.values.count),
+            Source::Shared { part, .. } => {
+                format!("first {} values of shared part {}", self.values.count, part.number())
+            }
+        }
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        match &self.values.source {
+            Source::Inline(values) => vec![&*self.codes, &**values],
+            Source::Shared { .. } => vec![&*self.codes],
+        }
+    }
+
+    fn verify(&self) -> Result<()> {
+        match &self.values.source {
+            Source::Inline(_) => Ok(()),
+            Source::Shared { part, digest } if part.digest_of(self.values.count)? == *digest => Ok(()),
+            Source::Shared { part, .. } => {
+                let what =
+                    format!("Dictionary: the values of shared part {} aren't those it was written for", part.number());
+                Err(Error::corrupt("node", 0, what))
+            }
+        }
+    }
+}
+
+fn bad_code() -> Error {
+    Error::corrupt("node", 0, "Dictionary: a code that no value has")
+}
+
+/// Runs `$body` with `$codes` bound to the slice of decoded codes.
+macro_rules! with_codes {
+    ($decoded:expr, $codes:ident => $body:expr) => {
+        match &$decoded.values {
+            DecodedValues::L8($codes) => $body,
+            DecodedValues::L16($codes) => $body,
+            DecodedValues::L32($codes) => $body,
+            _ => return Err(bad_code()),
+        }
+    };
+}
+
+#[derive(Debug)]
+struct LaneDictionary<T>(Codes, PhantomData<T>);
+
+impl<T: LaneAccess> LaneDictionary<T> {
+    fn append(&self, body: &Body, codes: &Decoded, out: &mut Decoded) -> Result<()> {
+        let values = self.0.values.decoded(body, BytesForm::Offsets32)?;
+        let values = &T::of(&values.values).ok_or_else(bad_code)?[..self.0.values.count];
+        let lanes = lanes_mut::<T>(out)?;
+        with_codes!(codes, codes => simd::gather(values, codes, lanes)).map_err(|_| bad_code())?;
+        out.extend_valid(codes.rows);
+        Ok(())
+    }
+}
+
+impl<T: LaneAccess> Node for LaneDictionary<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        lanes_mut::<T>(out)?.reserve(rows.len());
+        let mut codes = self.0.fresh();
+        let mut start = rows.start;
+        while start < rows.end {
+            let end = ((start / VECTOR_ROWS + 4) * VECTOR_ROWS).min(rows.end);
+            codes.clear();
+            self.0.codes.decode(body, start..end, &mut codes)?;
+            self.append(body, &codes, out)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut codes = self.0.fresh();
+        self.0.codes.get(body, rows, &mut codes)?;
+        self.append(body, &codes, out)
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        self.0.children()
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn verify(&self, _: &Body) -> Result<()> {
+        self.0.verify()
+    }
+}
+
+#[derive(Debug)]
+struct StringDictionary(Codes);
+
+impl StringDictionary {
+    /// Appends the strings of these codes; `bound` is the most bytes that they may come to.
+    fn append(&self, body: &Body, codes: &Decoded, bound: u64, out: &mut Decoded) -> Result<()> {
+        let form =
+            if matches!(bytes_mut(out)?, DecodedBytes::Views(..)) { BytesForm::Views } else { BytesForm::Offsets32 };
+        let values = self.0.values.decoded(body, form)?;
+        let DecodedValues::Bytes(values) = &values.values else { return Err(bad_code()) };
+        let count = self.0.values.count;
+        match (values, bytes_mut(out)?) {
+            (DecodedBytes::Views(values, value_buffers), DecodedBytes::Views(views, buffers)) => {
+                let before = views.len();
+                with_codes!(codes, codes => simd::gather(&values[..count], codes, views)).map_err(|_| bad_code())?;
+                rebase(&mut views[before..], buffers, value_buffers);
+            }
+            (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets32(out_offsets, out_data)) => {
+                with_codes!(codes, codes => simd::gather_strings(&offsets[..=count], data, codes, bound, out_offsets, out_data))
+                    .map_err(gather_error)?;
+            }
+            (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets64(out_offsets, out_data)) => {
+                with_codes!(codes, codes => simd::gather_strings(&offsets[..=count], data, codes, bound, out_offsets, out_data))
+                    .map_err(gather_error)?;
+            }
+            _ => return Err(bad_code()),
+        }
+        out.extend_valid(codes.rows);
+        Ok(())
+    }
+}
+
+fn gather_error(error: simd::GatherError) -> Error {
+    match error {
+        simd::GatherError::BadCode(_) => bad_code(),
+        simd::GatherError::TooLong => Error::corrupt("node", 0, "Dictionary: strings exceed what the block declares"),
+        simd::GatherError::OffsetOverflow => Error::OffsetOverflow,
+    }
+}
+
+/// Points the long ones of `views` at `value_buffers`, which join `buffers` unless they are its last already.
+fn rebase(views: &mut [u128], buffers: &mut Vec<Bytes>, value_buffers: &[Bytes]) {
+    let same = |left: &Bytes, right: &Bytes| left.as_ptr() == right.as_ptr() && left.len() == right.len();
+    let base = match buffers.len().checked_sub(value_buffers.len()) {
+        Some(base) if buffers[base..].iter().zip(value_buffers).all(|(left, right)| same(left, right)) => base,
+        _ => {
+            buffers.extend_from_slice(value_buffers);
+            buffers.len() - value_buffers.len()
+        }
+    };
+    if base > 0 {
+        for view in views.iter_mut().filter(|view| view_parts(**view).0 > INLINE_BYTES) {
+            *view += (base as u128) << 64;
+        }
+    }
+}
+
+impl Node for StringDictionary {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        let mut codes = self.0.fresh();
+        self.0.codes.decode(body, rows, &mut codes)?;
+        self.append(body, &codes, self.0.decoded_bytes, out)
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut codes = self.0.fresh();
+        self.0.codes.get(body, rows, &mut codes)?;
+        self.append(body, &codes, u64::MAX, out)
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        self.0.children()
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn verify(&self, _: &Body) -> Result<()> {
+        self.0.verify()
+    }
+}

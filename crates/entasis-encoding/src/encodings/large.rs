@@ -1,0 +1,169 @@
+//! Large: byte strings of 16 KiB and more lie outside the block. See *Large* in `spec/encodings.md`.
+//!
+//! ```text
+//! buffer 0: │ u32 row × n, ascending │ (u64 offset, u64 bytes, u32 checksum) × n │
+//! child 0:  the byte strings, with an empty one in place of each large one
+//! ```
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Encoding;
+use super::node::{Node, Opening};
+use super::strings::{bytes_mut, push_string, view_of};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LargeValues, Values};
+use crate::{LARGE_VALUE_BYTES, Lane, Physical};
+
+pub(crate) struct Large;
+
+const ROW_BYTES: usize = 4;
+const REFERENCE_BYTES: usize = 20;
+
+impl Encoding for Large {
+    fn id(&self) -> u8 {
+        13
+    }
+
+    fn name(&self) -> &'static str {
+        "Large"
+    }
+
+    fn predicted_bytes(&self, _: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
+        // The chooser never weighs it: a column has large values or it doesn't.
+        None
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Bytes(strings) = &column.values else { return Ok(None) };
+        let (mut rows, mut references) = (Vec::new(), Vec::new());
+        let mut small = strings.to_vec();
+        for (row, string) in small.iter_mut().enumerate().filter(|(_, string)| string.len() >= LARGE_VALUE_BYTES) {
+            let offset = encoder.put_large(string)?;
+            (row as u32).write(&mut rows);
+            offset.write(&mut references);
+            (string.len() as u64).write(&mut references);
+            crc32c::crc32c(string).write(&mut references);
+            *string = &[];
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        rows.extend_from_slice(&references);
+        let child = encoder.child(&Column { rows: column.rows, validity: None, values: Values::Bytes(&small) })?;
+        Ok(Some(EncodedNode {
+            encoding: self.id(),
+            rows: column.rows,
+            parameters: Vec::new(),
+            buffers: vec![rows],
+            children: vec![child],
+        }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        if *opening.physical != Physical::Bytes {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        }
+        opening.shape(1, 1)?;
+        opening.parameters(|_| Ok(()))?;
+        let (buffer, length) = opening.buffer(0);
+        if length % (ROW_BYTES + REFERENCE_BYTES) != 0 {
+            return Err(opening.corrupt(format!("{length} bytes of references")));
+        }
+        Ok(Box::new(LargeNode {
+            buffer,
+            count: length / (ROW_BYTES + REFERENCE_BYTES),
+            child: opening.child(0, &Physical::Bytes, opening.rows())?,
+            values: opening.large.cloned(),
+        }))
+    }
+}
+
+struct LargeNode {
+    buffer: usize,
+    count: usize,
+    child: Box<dyn Node>,
+    values: Option<Arc<dyn LargeValues + Send + Sync>>,
+}
+
+impl fmt::Debug for LargeNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LargeNode").field("count", &self.count).field("child", &self.child).finish_non_exhaustive()
+    }
+}
+
+impl LargeNode {
+    /// The large value of row `row`, if it has one.
+    fn fetch(&self, body: &Body, row: usize) -> Result<Option<Bytes>> {
+        let rows = body.buffer(self.buffer, 0..self.count * ROW_BYTES)?;
+        let row_at = |index: usize| u32::read(&rows[index * ROW_BYTES..]) as usize;
+        let (mut index, mut end) = (0, self.count);
+        while index < end {
+            let middle = (index + end) / 2;
+            if row_at(middle) < row { index = middle + 1 } else { end = middle }
+        }
+        if index == self.count || row_at(index) != row {
+            return Ok(None);
+        }
+        let start = self.count * ROW_BYTES + index * REFERENCE_BYTES;
+        let reference = body.buffer(self.buffer, start..start + REFERENCE_BYTES)?;
+        let (offset, size_bytes) = (u64::read(reference), u64::read(&reference[8..]));
+        let checksum = u32::read(&reference[16..]);
+        let values = self.values.as_ref().ok_or_else(|| Error::LargeValue("no source was given for them".into()))?;
+        let value = values.fetch(offset, size_bytes)?;
+        if value.len() as u64 != size_bytes || crc32c::crc32c(&value) != checksum {
+            let what = format!("{size_bytes} bytes at offset {offset} don't match their checksum");
+            return Err(Error::LargeValue(what));
+        }
+        Ok(Some(value))
+    }
+
+    /// Appends `small`, the child's values of `rows`, with the large values in their places.
+    fn merge(&self, body: &Body, rows: impl Iterator<Item = usize>, small: &Decoded, out: &mut Decoded) -> Result<()> {
+        let DecodedValues::Bytes(small_bytes) = &small.values else { return Err(super::strings::not_bytes()) };
+        let bytes = bytes_mut(out)?;
+        for (index, row) in rows.enumerate() {
+            match self.fetch(body, row)? {
+                None => small_bytes.with(index, |string| push_string(bytes, string))?,
+                Some(value) => match bytes {
+                    DecodedBytes::Views(views, buffers) => {
+                        views.push(view_of(&value, buffers.len() as u32, 0));
+                        buffers.push(value);
+                    }
+                    _ => push_string(bytes, &value)?,
+                },
+            }
+        }
+        out.extend_valid(small.rows);
+        Ok(())
+    }
+}
+
+impl Node for LargeNode {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        let mut small = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
+        self.child.decode(body, rows.clone(), &mut small)?;
+        self.merge(body, rows, &small, out)
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut small = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
+        self.child.get(body, rows, &mut small)?;
+        self.merge(body, rows.iter().map(|&row| row as usize), &small, out)
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.child]
+    }
+
+    fn describe(&self) -> String {
+        format!("{} values outside the block", self.count)
+    }
+}

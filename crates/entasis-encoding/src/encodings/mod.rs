@@ -1,0 +1,81 @@
+//! The registry of encodings, and the contract that each keeps. Reading order of an encoding's file: its layout, predicted
+//! size, encode, open and decode, then the verbs that it answers without decoding.
+//!
+//! A new encoding is one file, one line of [`REGISTRY`] and one section of `spec/encodings.md`.
+
+pub(crate) mod alp;
+pub(crate) mod bitmap;
+pub(crate) mod bitpack;
+pub(crate) mod constant;
+pub(crate) mod delta;
+pub(crate) mod dictionary;
+pub(crate) mod fsst;
+pub(crate) mod large;
+pub(crate) mod narrow;
+pub(crate) mod nested;
+pub(crate) mod node;
+pub(crate) mod null;
+pub(crate) mod plain;
+pub(crate) mod run;
+pub(crate) mod strings;
+pub(crate) mod validity;
+
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::Result;
+use node::{Node, Opening};
+
+/// What every encoding provides. Values under nulls never reach an encoding other than `Validity`: it fills them.
+pub(crate) trait Encoding: Sync {
+    /// The id on the wire; never reused.
+    fn id(&self) -> u8;
+
+    /// The name that people see, also the title of its section in `spec/encodings.md`.
+    fn name(&self) -> &'static str;
+
+    /// Predicted bytes of [`Encoding::encode`] on the column that the statistics describe; `None` if it can't hold the
+    /// column or is hopeless for it.
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64>;
+
+    /// Bits per value that a slower decode is held to cost, in the currency of predicted bytes.
+    fn price_bits(&self) -> f64 {
+        0.0
+    }
+
+    /// Lays out the column of the statistics; `None` if this encoding can't hold it.
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>>;
+
+    /// Parses and checks the node's parameters, without touching the body.
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>>;
+}
+
+/// Every encoding of this version, by ascending id.
+pub(crate) static REGISTRY: [&dyn Encoding; 17] = [
+    &plain::Plain,
+    &constant::Constant,
+    &validity::Validity,
+    &bitmap::Bitmap,
+    &run::Run,
+    &dictionary::Dictionary,
+    &bitpack::BitPacking,
+    &delta::Delta,
+    &alp::Alp,
+    &fsst::Fsst,
+    &strings::Strings,
+    &narrow::Narrow,
+    &large::Large,
+    &nested::List,
+    &nested::FixedList,
+    &nested::Struct,
+    &null::Null,
+];
+
+/// The encoding with this id.
+pub(crate) fn by_id(id: u8) -> Option<&'static dyn Encoding> {
+    REGISTRY.iter().copied().find(|encoding| encoding.id() == id)
+}
+
+/// Ids and names of all encodings that this version reads and writes, ascending.
+pub fn encoding_names() -> Vec<(u8, &'static str)> {
+    REGISTRY.iter().map(|encoding| (encoding.id(), encoding.name())).collect()
+}

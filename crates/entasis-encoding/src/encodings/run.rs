@@ -1,0 +1,216 @@
+//! Run: equal neighbours once, with the row at which each run ends. See *Run* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ entry points: number of the run that holds each vector's first row │
+//! child 0: ends, ascending, unsigned lanes that fit the rows     child 1: one value per run
+//! ```
+
+use std::ops::Range;
+
+use super::Encoding;
+use super::bitmap::bits_mut;
+use super::node::{Node, Opening, decode_child, decode_unsigned, lanes_mut};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{BitBuffer, Column, Decoded, DecodedValues, LaneAccess, Values};
+use crate::wire::EntryPoints;
+use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of, with_lanes};
+
+pub(crate) struct Run;
+
+impl Encoding for Run {
+    fn id(&self) -> u8 {
+        5
+    }
+
+    fn name(&self) -> &'static str {
+        "Run"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        let runs = statistics.run_count()?;
+        if runs * 2 > statistics.rows || !encoder.may_cascade() {
+            return None;
+        }
+        let end_bits = 1.5 + (statistics.rows as f64 / runs as f64).log2();
+        let value_bits = match statistics.lanes() {
+            Some(lanes) => lanes.value_bits(),
+            None => 0.1,
+        };
+        Some(runs as f64 * (end_bits + value_bits) / 8.0 + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
+    }
+
+    fn price_bits(&self) -> f64 {
+        0.02
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        if column.rows == 0 {
+            return Ok(None);
+        }
+        let (ends, values) = match &column.values {
+            Values::Bool(bits) => {
+                let ends = run_ends(column.rows, |row| bits.get(row) != bits.get(row - 1));
+                let values: BitBuffer = ends.iter().map(|&end| bits.get(end as usize - 1)).collect();
+                let column = Column { rows: ends.len(), validity: None, values: Values::Bool(values.bits()) };
+                let values = encoder.child(&column)?;
+                (ends, values)
+            }
+            Values::Fixed(fixed, lanes) => with_lanes!(lanes, lanes => {
+                let ends = run_ends(column.rows, |row| lanes[row] != lanes[row - 1]);
+                let values: Vec<_> = ends.iter().map(|&end| lanes[end as usize - 1]).collect();
+                let values = encoder.child(&Column {
+                    rows: ends.len(),
+                    validity: None,
+                    values: Values::Fixed(*fixed, LaneAccess::lanes(&values)),
+                })?;
+                (ends, values)
+            }),
+            _ => return Ok(None),
+        };
+        let mut parameters = Vec::new();
+        let first_runs =
+            (0..column.rows).step_by(VECTOR_ROWS).map(|row| ends.partition_point(|&end| end as usize <= row));
+        EntryPoints::write(&first_runs.map(|run| run as u64).collect::<Vec<_>>(), &mut parameters);
+        let ends = encoder.unsigned_child(&ends, column.rows as u64)?;
+        Ok(Some(EncodedNode {
+            encoding: self.id(),
+            rows: column.rows,
+            parameters,
+            buffers: Vec::new(),
+            children: vec![ends, values],
+        }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        opening.shape(2, 0)?;
+        opening.within_bounds(4)?;
+        let rows = opening.rows();
+        let runs = opening.record.children[0].rows;
+        let entries = opening.parameters(|reader| EntryPoints::read(reader, opening.vectors()))?;
+        if runs > rows || entries.iter().any(|&entry| entry >= runs as u64) {
+            return Err(opening.corrupt(format!("{runs} runs or their entry points don't fit {rows} rows")));
+        }
+        let end_type = Fixed::unsigned_for(rows as u64);
+        let ends = opening.child(0, &Physical::Fixed(end_type), runs)?;
+        let values = opening.child(1, opening.physical, runs)?;
+        let runs = Runs { rows, runs, entries, end_type, ends, values, physical: opening.physical.clone() };
+        match opening.physical {
+            Physical::Bool => Ok(Box::new(BitRuns(runs))),
+            Physical::Fixed(fixed) => {
+                opening.within_bounds(fixed.size_bytes())?;
+                Ok(with_lane_of!(*fixed, T => Box::new(LaneRuns::<T>(runs, std::marker::PhantomData))))
+            }
+            other => Err(opening.corrupt(format!("can't hold {other}"))),
+        }
+    }
+}
+
+/// Row numbers behind the last row of each run; a run starts wherever `differs` from the row before.
+fn run_ends(rows: usize, differs: impl Fn(usize) -> bool) -> Vec<u32> {
+    let mut ends: Vec<u32> = (1..rows).filter(|&row| differs(row)).map(|row| row as u32).collect();
+    ends.push(rows as u32);
+    ends
+}
+
+#[derive(Debug)]
+struct Runs {
+    rows: usize,
+    runs: usize,
+    entries: Vec<u64>,
+    end_type: Fixed,
+    ends: Box<dyn Node>,
+    values: Box<dyn Node>,
+    physical: Physical,
+}
+
+impl Runs {
+    /// Ends and values of the runs that `rows`, not empty, touches; the first end lies behind the first row.
+    fn touched(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Decoded)> {
+        let first = self.entries[rows.start / VECTOR_ROWS] as usize;
+        let last = match self.entries.get(rows.end.div_ceil(VECTOR_ROWS)) {
+            Some(&run) => run as usize + 1,
+            None => self.runs,
+        };
+        if first >= last {
+            return Err(bad_ends());
+        }
+        let mut ends = decode_unsigned(&*self.ends, self.end_type, body, first..last)?;
+        let skip = ends.partition_point(|&end| end as usize <= rows.start);
+        let needed = ends[skip..].partition_point(|&end| (end as usize) < rows.end) + 1;
+        let kept = skip..(skip + needed).min(ends.len());
+        let values = decode_child(&*self.values, &self.physical, body, first + kept.start..first + kept.end)?;
+        ends.truncate(kept.end);
+        ends.drain(..kept.start);
+        Ok((ends, values))
+    }
+}
+
+fn bad_ends() -> Error {
+    Error::corrupt("node", 0, "Run: ends don't ascend to the number of rows")
+}
+
+#[derive(Debug)]
+struct LaneRuns<T>(Runs, std::marker::PhantomData<T>);
+
+impl<T: LaneAccess> Node for LaneRuns<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (ends, values) = self.0.touched(body, &rows)?;
+        let values = T::of(&values.values).ok_or_else(bad_ends)?;
+        simd::expand_runs(values, &ends, rows.start as u32, rows.len(), lanes_mut::<T>(out)?)
+            .map_err(|_| bad_ends())?;
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.0.ends, &*self.0.values]
+    }
+
+    fn describe(&self) -> String {
+        describe(&self.0)
+    }
+}
+
+#[derive(Debug)]
+struct BitRuns(Runs);
+
+impl Node for BitRuns {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (ends, values) = self.0.touched(body, &rows)?;
+        let DecodedValues::Bool(values) = &values.values else { return Err(bad_ends()) };
+        let bits = bits_mut(out)?;
+        let mut row = rows.start;
+        for (run, &end) in ends.iter().enumerate() {
+            let end = (end as usize).min(rows.end);
+            bits.extend_constant(values.bits().get(run), end.checked_sub(row).ok_or_else(bad_ends)?);
+            row = end;
+        }
+        if row != rows.end {
+            return Err(bad_ends());
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.0.ends, &*self.0.values]
+    }
+
+    fn describe(&self) -> String {
+        describe(&self.0)
+    }
+}
+
+fn describe(runs: &Runs) -> String {
+    format!("{} runs of {:.1} rows", runs.runs, runs.rows as f64 / runs.runs.max(1) as f64)
+}

@@ -1,0 +1,306 @@
+//! Strings: byte strings back to back, with their lengths as a child. See *Strings* in `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ u8 tag of the lengths' type │ entry points: byte at which each vector begins │
+//! buffer 0:   │ string 0 │ string 1 │ … │       child 0: lengths in bytes │
+//! ```
+//!
+//! This file also holds what all encodings of byte strings share: appending to [`DecodedBytes`] in each of its forms.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::Encoding;
+use super::node::{Node, Opening, decode_unsigned};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{Decoded, DecodedBytes, DecodedValues, Values};
+use crate::wire::EntryPoints;
+use crate::{Fixed, Physical, VECTOR_ROWS};
+
+pub(crate) struct Strings;
+
+impl Encoding for Strings {
+    fn id(&self) -> u8 {
+        11
+    }
+
+    fn name(&self) -> &'static str {
+        "Strings"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
+        let strings = statistics.strings()?;
+        Some(strings.total_bytes as f64 + strings.length_bytes() + 12.0)
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Bytes(strings) = &column.values else { return Ok(None) };
+        let buffer = strings.concat();
+        let mut ends = Vec::with_capacity(strings.len());
+        let mut end = 0u64;
+        for string in strings.iter() {
+            end += string.len() as u64;
+            ends.push(end);
+        }
+        let lengths: Vec<u32> = strings.iter().map(|string| string.len() as u32).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut parameters = vec![Fixed::unsigned_for(u64::from(longest)) as u8];
+        write_starts(&ends, &mut parameters);
+        let child = encoder.unsigned_child(&lengths, u64::from(longest))?;
+        Ok(Some(EncodedNode {
+            encoding: self.id(),
+            rows: column.rows,
+            parameters,
+            buffers: vec![buffer],
+            children: vec![child],
+        }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        if *opening.physical != Physical::Bytes {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        }
+        opening.shape(1, 1)?;
+        opening.within_bounds(4)?;
+        let (tag, starts) = opening.parameters(|reader| {
+            let tag = reader.u8()?;
+            Ok((tag, EntryPoints::read(reader, opening.vectors())?))
+        })?;
+        let (buffer, length) = opening.buffer(0);
+        if length as u64 > opening.decoded_bytes {
+            return Err(opening.corrupt(format!("{length} bytes exceed what the block declares")));
+        }
+        let starts = checked_starts(opening, starts, length)?;
+        let length_type = length_type(opening, tag)?;
+        let lengths = opening.child(0, &Physical::Fixed(length_type), opening.rows())?;
+        Ok(Box::new(StringsNode { buffer, starts, length_type, lengths }))
+    }
+}
+
+/// Writes where each vector begins, given where each string ends.
+pub(crate) fn write_starts(ends: &[u64], out: &mut Vec<u8>) {
+    let starts = (0..ends.len()).step_by(VECTOR_ROWS).map(|row| if row == 0 { 0 } else { ends[row - 1] });
+    EntryPoints::write(&starts.collect::<Vec<_>>(), out);
+}
+
+/// The starts of all vectors and the end of the last, checked to ascend from 0 to `length`.
+pub(crate) fn checked_starts(opening: &Opening<'_>, mut starts: Vec<u64>, length: usize) -> Result<Vec<usize>> {
+    starts.push(length as u64);
+    if starts[0] != 0 || starts.windows(2).any(|pair| pair[0] > pair[1]) {
+        return Err(opening.corrupt("entry points don't ascend from 0 to the buffer's end"));
+    }
+    Ok(starts.into_iter().map(|start| start as usize).collect())
+}
+
+/// The unsigned type of at most 32 bits behind a tag.
+pub(crate) fn length_type(opening: &Opening<'_>, tag: u8) -> Result<Fixed> {
+    match tag {
+        2 => Ok(Fixed::U8),
+        3 => Ok(Fixed::U16),
+        4 => Ok(Fixed::U32),
+        _ => Err(opening.corrupt(format!("tag {tag} of an unsigned type"))),
+    }
+}
+
+/// Lengths of `rows`, and where their strings lie in the buffer that `starts` describes. Lengths that don't add up to the
+/// entry points are refused, so that every way to a row sees the same bytes.
+pub(crate) fn locate(
+    body: &Body,
+    lengths: &dyn Node,
+    length_type: Fixed,
+    starts: &[usize],
+    rows: Range<usize>,
+) -> Result<(Vec<u32>, Range<usize>)> {
+    if rows.is_empty() {
+        return Ok((Vec::new(), 0..0));
+    }
+    let first = rows.start / VECTOR_ROWS;
+    let mut lengths = decode_unsigned(lengths, length_type, body, first * VECTOR_ROWS..rows.end)?;
+    let skipped = rows.start - first * VECTOR_ROWS;
+    let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
+    let start = starts[first] as u64 + sum(&lengths[..skipped]);
+    lengths.drain(..skipped);
+    let end = start + sum(&lengths);
+    // The rows end in this vector, so their bytes end within it.
+    let vector_end = starts[rows.end.div_ceil(VECTOR_ROWS)] as u64;
+    if end > vector_end {
+        return Err(Error::corrupt(
+            "node",
+            0,
+            format!("lengths reach byte {end} of a vector that ends at {vector_end}"),
+        ));
+    }
+    Ok((lengths, start as usize..end as usize))
+}
+
+#[derive(Debug)]
+struct StringsNode {
+    buffer: usize,
+    starts: Vec<usize>,
+    length_type: Fixed,
+    lengths: Box<dyn Node>,
+}
+
+impl Node for StringsNode {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        let (lengths, range) = locate(body, &*self.lengths, self.length_type, &self.starts, rows)?;
+        let bytes = bytes_mut(out)?;
+        match bytes {
+            DecodedBytes::Views(views, buffers) => {
+                append_views(&lengths, &body.lend(self.buffer, range)?, views, buffers);
+            }
+            _ => append_concatenated(bytes, &lengths, body.buffer(self.buffer, range)?)?,
+        }
+        out.extend_valid(lengths.len());
+        Ok(())
+    }
+}
+
+/// The byte strings of `out`, which the caller says are such.
+pub(crate) fn bytes_mut(out: &mut Decoded) -> Result<&mut DecodedBytes> {
+    match &mut out.values {
+        DecodedValues::Bytes(bytes) => Ok(bytes),
+        _ => Err(not_bytes()),
+    }
+}
+
+pub(crate) fn not_bytes() -> Error {
+    Error::InvalidArgument("output of another physical type".into())
+}
+
+/// Appends strings that lie back to back in `data`; the lengths sum to its length.
+pub(crate) fn append_concatenated(out: &mut DecodedBytes, lengths: &[u32], data: &[u8]) -> Result<()> {
+    match out {
+        DecodedBytes::Offsets32(offsets, bytes) => {
+            bytes.extend_from_slice(data);
+            extend_offsets32(offsets, lengths, bytes.len())
+        }
+        DecodedBytes::Offsets64(offsets, bytes) => {
+            bytes.extend_from_slice(data);
+            let mut end = offsets.last().copied().unwrap_or(0);
+            offsets.extend(lengths.iter().map(|&length| {
+                end += i64::from(length);
+                end
+            }));
+            Ok(())
+        }
+        DecodedBytes::Views(views, buffers) => {
+            append_views(lengths, &Bytes::copy_from_slice(data), views, buffers);
+            Ok(())
+        }
+    }
+}
+
+/// Appends offsets for `lengths`, after which the bytes end at `total`.
+pub(crate) fn extend_offsets32(offsets: &mut Vec<i32>, lengths: &[u32], total: usize) -> Result<()> {
+    if i32::try_from(total).is_err() {
+        return Err(Error::OffsetOverflow);
+    }
+    let mut end = offsets.last().copied().unwrap_or(0);
+    offsets.extend(lengths.iter().map(|&length| {
+        end = end.wrapping_add(length as i32);
+        end
+    }));
+    Ok(())
+}
+
+/// Appends views of strings that lie back to back in `data`, which becomes a buffer of the output if any is long.
+pub(crate) fn append_views(lengths: &[u32], data: &Bytes, views: &mut Vec<u128>, buffers: &mut Vec<Bytes>) {
+    let buffer = buffers.len() as u32;
+    let mut long = false;
+    let mut start = 0usize;
+    views.extend(lengths.iter().map(|&length| {
+        let string = &data[start..start + length as usize];
+        long |= string.len() > INLINE_BYTES;
+        let view = view_of(string, buffer, start as u32);
+        start += length as usize;
+        view
+    }));
+    if long {
+        buffers.push(data.clone());
+    }
+}
+
+/// Longest string that a view holds inline.
+pub(crate) const INLINE_BYTES: usize = 12;
+
+/// The view of `string`, which lies at `offset` of buffer `buffer` unless it is short enough to be inline.
+pub(crate) fn view_of(string: &[u8], buffer: u32, offset: u32) -> u128 {
+    let mut raw = [0; 16];
+    raw[..4].copy_from_slice(&(string.len() as u32).to_le_bytes());
+    if string.len() <= INLINE_BYTES {
+        raw[4..4 + string.len()].copy_from_slice(string);
+    } else {
+        raw[4..8].copy_from_slice(&string[..4]);
+        raw[8..12].copy_from_slice(&buffer.to_le_bytes());
+        raw[12..].copy_from_slice(&offset.to_le_bytes());
+    }
+    u128::from_le_bytes(raw)
+}
+
+/// Length, buffer and offset of a view; the last two mean nothing for inline strings.
+pub(crate) fn view_parts(view: u128) -> (usize, usize, usize) {
+    (view as u32 as usize, (view >> 64) as u32 as usize, (view >> 96) as u32 as usize)
+}
+
+/// The string behind `views[index]`. Views are made by this crate, so they are in bounds.
+pub(crate) fn viewed<'a>(views: &'a [u128], inline: &'a mut [u8; 16], buffers: &'a [Bytes], index: usize) -> &'a [u8] {
+    let (length, buffer, offset) = view_parts(views[index]);
+    if length <= INLINE_BYTES {
+        *inline = views[index].to_le_bytes();
+        return &inline[4..4 + length];
+    }
+    &buffers[buffer][offset..offset + length]
+}
+
+/// Appends `rows` times the same string.
+pub(crate) fn extend_repeated(out: &mut DecodedBytes, string: &[u8], rows: usize) -> Result<()> {
+    if let DecodedBytes::Views(views, buffers) = out {
+        let view = view_of(string, buffers.len() as u32, 0);
+        views.resize(views.len() + rows, view);
+        if string.len() > INLINE_BYTES && rows > 0 {
+            buffers.push(Bytes::copy_from_slice(string));
+        }
+        return Ok(());
+    }
+    append_concatenated(out, &vec![string.len() as u32; rows], &string.repeat(rows))
+}
+
+/// Appends one string.
+pub(crate) fn push_string(out: &mut DecodedBytes, string: &[u8]) -> Result<()> {
+    extend_repeated(out, string, 1)
+}
+
+impl DecodedBytes {
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        match self {
+            DecodedBytes::Offsets32(offsets, _) => offsets.len() - 1,
+            DecodedBytes::Offsets64(offsets, _) => offsets.len() - 1,
+            DecodedBytes::Views(views, _) => views.len(),
+        }
+    }
+
+    /// True without strings.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `visit` with string `index`. Panics if there is no such string.
+    pub fn with<R>(&self, index: usize, visit: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            DecodedBytes::Offsets32(offsets, bytes) => {
+                visit(&bytes[offsets[index] as usize..offsets[index + 1] as usize])
+            }
+            DecodedBytes::Offsets64(offsets, bytes) => {
+                visit(&bytes[offsets[index] as usize..offsets[index + 1] as usize])
+            }
+            DecodedBytes::Views(views, buffers) => visit(viewed(views, &mut [0; 16], buffers, index)),
+        }
+    }
+}

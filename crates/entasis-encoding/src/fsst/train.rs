@@ -1,0 +1,170 @@
+//! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols that
+//! followed each other joined into one, that saved or would save most; repeat.
+
+use super::encode::{LONG_SLOTS, long_slot};
+use super::{Encoder, SymbolTable};
+use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
+use std::collections::HashMap;
+
+/// Bytes of strings that symbols are chosen from.
+const SAMPLE_BYTES: usize = 16 << 10;
+
+/// The most that one string gives to the sample at a time.
+const PIECE_BYTES: usize = 512;
+
+/// Eighths of the sample that each round encodes: early rounds only find where symbols begin.
+const ROUNDS: [usize; 5] = [1, 2, 4, 6, 8];
+
+/// The fraction 2^64 / φ, whose multiples spread evenly over 2^64 (Knuth, TAOCP 3, §6.4).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A string of up to 8 bytes that is or may become a symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Symbol {
+    /// The first byte lowest; zero beyond the length.
+    word: u64,
+    length: usize,
+}
+
+impl Symbol {
+    fn of_byte(byte: u8) -> Self {
+        Self { word: byte.into(), length: 1 }
+    }
+
+    /// Both joined, cut to the longest symbol.
+    fn join(self, next: Self) -> Self {
+        let length = (self.length + next.length).min(SYMBOL_MAX_BYTES);
+        Self { word: self.word | next.word.checked_shl(8 * self.length as u32).unwrap_or(0), length }
+    }
+}
+
+pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
+    let sample = sample(strings);
+    let mut symbols = Vec::new();
+    let mut counts = Counts::new();
+    for eighths in ROUNDS {
+        let encoder = table_of(&symbols).encoder();
+        counts.clear();
+        for piece in &sample[..(sample.len() * eighths).div_ceil(8)] {
+            counts.add(&encoder, piece);
+        }
+        symbols = counts.best(&symbols);
+    }
+    table_of(&symbols)
+}
+
+fn table_of(symbols: &[Symbol]) -> SymbolTable {
+    let bytes: Vec<[u8; 8]> = symbols.iter().map(|symbol| symbol.word.to_le_bytes()).collect();
+    let symbols = bytes.iter().zip(symbols).map(|(bytes, symbol)| &bytes[..symbol.length]);
+    SymbolTable::new(symbols).expect("at most 255 symbols of 1 to 8 bytes")
+}
+
+/// Pieces of strings from all over the input, in no order: all of them where they fit into [`SAMPLE_BYTES`].
+fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let total_bytes: usize = strings.iter().map(|string| string.len()).sum();
+    if total_bytes <= SAMPLE_BYTES {
+        return strings.to_vec();
+    }
+    let scale = |fraction: u64, count: usize| ((u128::from(fraction) * count as u128) >> 64) as usize;
+    let (mut pieces, mut size_bytes) = (Vec::new(), 0);
+    // Picks that meet empty strings add nothing: their number is bounded as well.
+    for pick in 0..strings.len().max(SAMPLE_BYTES) as u64 {
+        let fraction = (pick + 1).wrapping_mul(GOLDEN);
+        let string = strings[scale(fraction, strings.len())];
+        // Long strings give a piece from another place each time.
+        let start = scale(fraction.wrapping_mul(GOLDEN), string.len().saturating_sub(PIECE_BYTES) + 1);
+        let piece = &string[start..string.len().min(start + PIECE_BYTES)];
+        pieces.push(piece);
+        size_bytes += piece.len();
+        if size_bytes >= SAMPLE_BYTES {
+            break;
+        }
+    }
+    pieces
+}
+
+/// Units that are counted: symbols by code, then bytes by value.
+const UNITS: usize = 512;
+const FIRST_BYTE_UNIT: usize = 256;
+
+/// How often each unit occurred in the encoded sample, and each behind another.
+struct Counts {
+    single: [u32; UNITS],
+    /// At `first * UNITS + second`.
+    pair: Vec<u32>,
+    /// Where `pair` is not zero.
+    pairs_seen: Vec<u32>,
+}
+
+impl Counts {
+    fn new() -> Self {
+        Self { single: [0; UNITS], pair: vec![0; UNITS * UNITS], pairs_seen: Vec::new() }
+    }
+
+    fn clear(&mut self) {
+        self.single.fill(0);
+        for pair in self.pairs_seen.drain(..) {
+            self.pair[pair as usize] = 0;
+        }
+    }
+
+    fn add_pair(&mut self, first: usize, second: usize) {
+        let pair = first * UNITS + second;
+        if self.pair[pair] == 0 {
+            self.pairs_seen.push(pair as u32);
+        }
+        self.pair[pair] += 1;
+    }
+
+    fn add(&mut self, encoder: &Encoder, piece: &[u8]) {
+        let mut previous = None;
+        encoder.for_each_match(piece, |found, first| {
+            let byte = FIRST_BYTE_UNIT + usize::from(first);
+            let unit = if found.code == ESCAPE { byte } else { usize::from(found.code) };
+            self.single[unit] += 1;
+            // The first byte alone stays a candidate as well, or symbols could only ever grow.
+            if found.length > 1 {
+                self.single[byte] += 1;
+            }
+            if let Some(previous) = previous {
+                self.add_pair(previous, unit);
+                if found.length > 1 {
+                    self.add_pair(previous, byte);
+                }
+            }
+            previous = Some(unit);
+        });
+    }
+
+    /// The up to 255 candidates that save most, those left out that would have no slot in the encoder's index.
+    fn best(&self, symbols: &[Symbol]) -> Vec<Symbol> {
+        let unit = |unit: usize| match unit.checked_sub(FIRST_BYTE_UNIT) {
+            Some(byte) => Symbol::of_byte(byte as u8),
+            None => symbols[unit],
+        };
+        let mut gains: HashMap<Symbol, u64> = HashMap::new();
+        let mut add = |symbol: Symbol, count: u32| {
+            // A single byte has the gain of its escape.
+            let bytes = if symbol.length == 1 { SINGLE_GAIN } else { symbol.length as u64 };
+            *gains.entry(symbol).or_default() += bytes * u64::from(count);
+        };
+        for (index, &count) in self.single.iter().enumerate().filter(|(_, count)| **count > 0) {
+            add(unit(index), count);
+        }
+        for &pair in &self.pairs_seen {
+            let (first, second) = (unit(pair as usize / UNITS), unit(pair as usize % UNITS));
+            if first.length < SYMBOL_MAX_BYTES {
+                add(first.join(second), self.pair[pair as usize]);
+            }
+        }
+        let mut candidates: Vec<(u64, Symbol)> = gains.into_iter().map(|(symbol, gain)| (gain, symbol)).collect();
+        candidates.sort_unstable_by(|(gain, symbol), (other_gain, other)| other_gain.cmp(gain).then(symbol.cmp(other)));
+        let mut slot_taken = [false; LONG_SLOTS];
+        let has_slot = |(_, symbol): &(u64, Symbol)| {
+            symbol.length < 3 || !std::mem::replace(&mut slot_taken[long_slot(symbol.word)], true)
+        };
+        candidates.into_iter().filter(has_slot).take(ESCAPE.into()).map(|(_, symbol)| symbol).collect()
+    }
+}
+
+const SINGLE_GAIN: u64 = 3;

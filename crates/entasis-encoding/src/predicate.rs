@@ -1,0 +1,199 @@
+//! Predicates on one column, and the scalars that they compare with. A predicate yields its TRUE rows only: a null is in
+//! neither a comparison nor its negation, which is SQL's three-valued logic without a third value.
+
+use std::cmp::Ordering;
+
+use half::f16;
+
+use crate::{Fixed, U256};
+
+/// One value of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// A boolean.
+    Bool(bool),
+    /// An integer of any width up to 128 bits.
+    Int(i128),
+    /// A 256-bit integer, as its two's complement.
+    Int256(U256),
+    /// A float of any width.
+    Float(f64),
+    /// A byte string.
+    Bytes(Vec<u8>),
+}
+
+/// How floats compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FloatOrder {
+    /// IEEE 754: NaN is neither equal to, less nor greater than anything; −0.0 equals 0.0 (PyArrow).
+    #[default]
+    Ieee,
+    /// NaN equals NaN and is greater than every number; −0.0 equals 0.0 (DuckDB, Polars).
+    NanGreatest,
+    /// The total order of IEEE 754-2008 §5.10: −NaN < −∞ < … < −0.0 < 0.0 < … < ∞ < NaN (Arrow's kernels).
+    Total,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// True if a value that stands in `ordering` to the literal passes; `None` is unordered.
+    pub fn holds(self, ordering: Option<Ordering>) -> bool {
+        match (self, ordering) {
+            (Comparison::NotEqual, None) => true,
+            (_, None) => false,
+            (Comparison::Equal, Some(ordering)) => ordering.is_eq(),
+            (Comparison::NotEqual, Some(ordering)) => ordering.is_ne(),
+            (Comparison::Less, Some(ordering)) => ordering.is_lt(),
+            (Comparison::LessOrEqual, Some(ordering)) => ordering.is_le(),
+            (Comparison::Greater, Some(ordering)) => ordering.is_gt(),
+            (Comparison::GreaterOrEqual, Some(ordering)) => ordering.is_ge(),
+        }
+    }
+}
+
+/// What is asked of each value, in negation normal form: negations are other leaves, never nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// The value compares so with the literal.
+    Compare(Comparison, Scalar, FloatOrder),
+    /// The value is one of these (`negated`: none of these).
+    In {
+        /// The literals.
+        values: Vec<Scalar>,
+        /// NOT IN.
+        negated: bool,
+        /// How floats compare.
+        order: FloatOrder,
+    },
+    /// low ≤ value ≤ high (`negated`: value < low or value > high).
+    Between {
+        /// The least that passes.
+        low: Scalar,
+        /// The greatest that passes.
+        high: Scalar,
+        /// NOT BETWEEN.
+        negated: bool,
+        /// How floats compare.
+        order: FloatOrder,
+    },
+    /// The value is null.
+    IsNull,
+    /// The value isn't null.
+    IsNotNull,
+}
+
+impl Predicate {
+    /// Whether one value passes; `None` is a null. This is the oracle that every faster evaluation is held against.
+    pub fn holds(&self, value: Option<&Scalar>) -> bool {
+        let Some(value) = value else { return *self == Predicate::IsNull };
+        match self {
+            Predicate::IsNull => false,
+            Predicate::IsNotNull => true,
+            Predicate::Compare(comparison, literal, order) => comparison.holds(value.compare(literal, *order)),
+            Predicate::In { values, negated, order } => {
+                let found = values.iter().any(|literal| value.compare(literal, *order) == Some(Ordering::Equal));
+                found != *negated
+            }
+            Predicate::Between { low, high, negated, order } => {
+                let (low, high) = (value.compare(low, *order), value.compare(high, *order));
+                if *negated {
+                    Comparison::Less.holds(low) || Comparison::Greater.holds(high)
+                } else {
+                    Comparison::GreaterOrEqual.holds(low) && Comparison::LessOrEqual.holds(high)
+                }
+            }
+        }
+    }
+}
+
+impl Scalar {
+    /// How `self` stands to `other`; `None` if they are unordered or of different kinds.
+    pub fn compare(&self, other: &Scalar, order: FloatOrder) -> Option<Ordering> {
+        match (self, other) {
+            (Scalar::Bool(left), Scalar::Bool(right)) => Some(left.cmp(right)),
+            (Scalar::Int(left), Scalar::Int(right)) => Some(left.cmp(right)),
+            (Scalar::Int256(left), Scalar::Int256(right)) => Some(signed_key(*left).cmp(&signed_key(*right))),
+            (Scalar::Float(left), Scalar::Float(right)) => compare_floats(*left, *right, order),
+            (Scalar::Bytes(left), Scalar::Bytes(right)) => Some(left.cmp(right)),
+            _ => None,
+        }
+    }
+
+    /// The value that a lane's bits mean.
+    pub fn from_lane(fixed: Fixed, bits: U256) -> Self {
+        let low = bits.low;
+        match fixed {
+            Fixed::U8 | Fixed::U16 | Fixed::U32 | Fixed::U64 => Scalar::Int(low as i128),
+            Fixed::I8 => Scalar::Int(i128::from(low as i8)),
+            Fixed::I16 => Scalar::Int(i128::from(low as i16)),
+            Fixed::I32 => Scalar::Int(i128::from(low as i32)),
+            Fixed::I64 => Scalar::Int(i128::from(low as i64)),
+            Fixed::I128 => Scalar::Int(low as i128),
+            Fixed::I256 => Scalar::Int256(bits),
+            Fixed::F16 => Scalar::Float(f16::from_bits(low as u16).to_f64()),
+            Fixed::F32 => Scalar::Float(f64::from(f32::from_bits(low as u32))),
+            Fixed::F64 => Scalar::Float(f64::from_bits(low as u64)),
+        }
+    }
+}
+
+/// 256-bit two's complement as something that compares as the number does.
+fn signed_key(value: U256) -> (i128, u128) {
+    (value.high as i128, value.low)
+}
+
+fn compare_floats(left: f64, right: f64, order: FloatOrder) -> Option<Ordering> {
+    match order {
+        FloatOrder::Ieee => left.partial_cmp(&right),
+        FloatOrder::Total => Some(left.total_cmp(&right)),
+        FloatOrder::NanGreatest => Some(left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_are_in_neither_a_leaf_nor_its_negation() {
+        for negated in [false, true] {
+            let order = FloatOrder::Ieee;
+            let (low, high) = (Scalar::Int(1), Scalar::Int(2));
+            assert!(!Predicate::In { values: vec![low.clone()], negated, order }.holds(None));
+            assert!(!Predicate::Between { low, high, negated, order }.holds(None));
+        }
+        assert!(Predicate::IsNull.holds(None));
+        assert!(!Predicate::IsNotNull.holds(None));
+    }
+
+    #[test]
+    fn float_orders_differ_where_they_should() {
+        let (nan, zero, minus) = (Scalar::Float(f64::NAN), Scalar::Float(0.0), Scalar::Float(-0.0));
+        let compare = |left: &Scalar, right: &Scalar| {
+            [FloatOrder::Ieee, FloatOrder::NanGreatest, FloatOrder::Total].map(|order| left.compare(right, order))
+        };
+        use Ordering::{Equal, Greater, Less};
+        assert_eq!(compare(&nan, &zero), [None, Some(Greater), Some(Greater)]);
+        assert_eq!(compare(&nan, &nan), [None, Some(Equal), Some(Equal)]);
+        assert_eq!(compare(&minus, &zero), [Some(Equal), Some(Equal), Some(Less)]);
+        let different = Predicate::Compare(Comparison::NotEqual, zero, FloatOrder::Ieee);
+        assert!(different.holds(Some(&nan)));
+    }
+
+    #[test]
+    fn wide_integers_compare_as_signed() {
+        let minus_one = Scalar::Int256(U256 { low: u128::MAX, high: u128::MAX });
+        assert_eq!(minus_one.compare(&Scalar::Int256(U256::default()), FloatOrder::Ieee), Some(Ordering::Less));
+    }
+}

@@ -1,0 +1,175 @@
+//! Selections: the rows that are still alive, kept per vector.
+
+use crate::VECTOR_ROWS;
+use crate::values::BitBuffer;
+
+const WORDS: usize = VECTOR_ROWS / 64;
+
+/// What is alive of one vector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VectorSelection {
+    /// No row.
+    None,
+    /// Every row.
+    All,
+    /// The rows whose bit is set; never all, never none, and bits past the vector's end are clear.
+    Mask(Box<[u64; WORDS]>),
+}
+
+/// The rows that are still alive among `rows` rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    rows: usize,
+    vectors: Vec<VectorSelection>,
+}
+
+impl Selection {
+    /// Every one of `rows` rows.
+    pub fn all(rows: usize) -> Self {
+        Self { rows, vectors: vec![VectorSelection::All; rows.div_ceil(VECTOR_ROWS)] }
+    }
+
+    /// None of `rows` rows.
+    pub fn none(rows: usize) -> Self {
+        Self { rows, vectors: vec![VectorSelection::None; rows.div_ceil(VECTOR_ROWS)] }
+    }
+
+    /// The rows whose bit is set.
+    pub fn from_bits(bits: &BitBuffer) -> Self {
+        let mut selection = Self::all(bits.len());
+        for vector in 0..selection.vectors.len() {
+            selection.retain(vector, |row| bits.bits().get(vector * VECTOR_ROWS + row));
+        }
+        selection
+    }
+
+    /// Rows, alive or not.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// One entry per vector.
+    pub fn vectors(&self) -> &[VectorSelection] {
+        &self.vectors
+    }
+
+    /// Rows of vector `vector`: 1,024, but for the last.
+    pub fn vector_rows(&self, vector: usize) -> usize {
+        (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS)
+    }
+
+    /// Rows alive.
+    pub fn count(&self) -> usize {
+        let alive = |(vector, selection): (usize, &VectorSelection)| match selection {
+            VectorSelection::None => 0,
+            VectorSelection::All => self.vector_rows(vector),
+            VectorSelection::Mask(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        };
+        self.vectors.iter().enumerate().map(alive).sum()
+    }
+
+    /// True if `row` is alive.
+    pub fn contains(&self, row: usize) -> bool {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        match &self.vectors[row / VECTOR_ROWS] {
+            VectorSelection::None => false,
+            VectorSelection::All => true,
+            VectorSelection::Mask(words) => words[row % VECTOR_ROWS / 64] >> (row % 64) & 1 == 1,
+        }
+    }
+
+    /// The rows alive, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.vectors.len()).flat_map(move |vector| {
+            let start = vector * VECTOR_ROWS;
+            self.vector_iter(vector).map(move |row| start + row)
+        })
+    }
+
+    /// The rows alive in one vector, counted from its start.
+    pub fn vector_iter(&self, vector: usize) -> impl Iterator<Item = usize> + '_ {
+        let alive = self.words(vector);
+        alive.into_iter().enumerate().flat_map(|(index, mut word)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(index * 64 + bit)
+            })
+        })
+    }
+
+    fn words(&self, vector: usize) -> [u64; WORDS] {
+        match &self.vectors[vector] {
+            VectorSelection::None => [0; WORDS],
+            VectorSelection::Mask(words) => **words,
+            VectorSelection::All => {
+                let rows = self.vector_rows(vector);
+                std::array::from_fn(|index| match rows.saturating_sub(index * 64) {
+                    0 => 0,
+                    left if left >= 64 => u64::MAX,
+                    left => (1 << left) - 1,
+                })
+            }
+        }
+    }
+
+    /// Keeps the rows of one vector that are alive and for which `keep` is true.
+    pub fn retain(&mut self, vector: usize, mut keep: impl FnMut(usize) -> bool) {
+        let mut words = self.words(vector);
+        for (index, word) in words.iter_mut().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if !keep(index * 64 + bit as usize) {
+                    *word &= !(1 << bit);
+                }
+            }
+        }
+        self.set(vector, words);
+    }
+
+    /// Replaces what is alive of one vector; bits past its end must be clear.
+    fn set(&mut self, vector: usize, words: [u64; WORDS]) {
+        let alive: usize = words.iter().map(|word| word.count_ones() as usize).sum();
+        self.vectors[vector] = match alive {
+            0 => VectorSelection::None,
+            alive if alive == self.vector_rows(vector) => VectorSelection::All,
+            _ => VectorSelection::Mask(Box::new(words)),
+        };
+    }
+
+    /// Empties one vector.
+    pub fn clear(&mut self, vector: usize) {
+        self.vectors[vector] = VectorSelection::None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_canonical() {
+        for rows in [0, 1, 63, 64, 65, 1023, 1024, 1025, 3000] {
+            assert_eq!(Selection::all(rows).count(), rows);
+            assert_eq!(Selection::none(rows).count(), 0);
+            assert_eq!(Selection::from_bits(&(0..rows).map(|_| true).collect()), Selection::all(rows));
+            assert_eq!(Selection::from_bits(&(0..rows).map(|_| false).collect()), Selection::none(rows));
+            let thirds = Selection::from_bits(&(0..rows).map(|row| row % 3 == 0).collect());
+            assert_eq!(thirds.iter().collect::<Vec<_>>(), (0..rows).step_by(3).collect::<Vec<_>>());
+            assert!((0..rows).all(|row| thirds.contains(row) == (row % 3 == 0)));
+        }
+    }
+
+    #[test]
+    fn retain_only_ever_removes() {
+        let mut selection = Selection::from_bits(&(0..2000).map(|row| row % 2 == 0).collect());
+        selection.retain(1, |row| row % 4 != 0);
+        let expected: Vec<usize> =
+            (0..2000).filter(|row| row % 2 == 0 && (*row < 1024 || (row - 1024) % 4 != 0)).collect();
+        assert_eq!(selection.iter().collect::<Vec<_>>(), expected);
+        selection.clear(0);
+        assert_eq!(selection.vectors()[0], VectorSelection::None);
+    }
+}

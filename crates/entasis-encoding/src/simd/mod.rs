@@ -1,0 +1,35 @@
+//! Kernels over slices, each compiled for every [`Level`] and chosen at run time, so that a build for the oldest processor
+//! runs at the speed of one for the newest. All functions are safe. `name` runs at [`Level::detect`], `name_at` at a given
+//! level; both give the same bits on every level. Kernels append to vectors: their memory is written once, never
+//! zero-filled first.
+//!
+//! Most kernels are portable Rust over rows of 1,024 bits, written once and compiled per level (`level.rs`); intrinsics
+//! appear only where the compiler falls short of them, as in prefix sums.
+
+#![allow(unsafe_code, reason = "this is where vector instructions and uninitialised memory are handled")]
+
+#[cfg(target_endian = "big")]
+compile_error!("the kernels read little-endian words in place");
+
+mod alp;
+mod bitpack;
+mod gather;
+mod level;
+mod prefix_sum;
+mod register;
+mod runs;
+mod statistics;
+mod strings;
+mod symbols;
+#[cfg(test)]
+pub(crate) mod test_values;
+
+pub use alp::*;
+pub use bitpack::*;
+pub use gather::*;
+pub use level::{LEVEL_VARIABLE, Level};
+pub use prefix_sum::*;
+pub use runs::*;
+pub use statistics::*;
+pub use strings::*;
+pub use symbols::*;

@@ -1,0 +1,16 @@
+//! The Arrow side: types on disk, arrays lent to the encodings, decoded values as arrays.
+
+mod dictionary;
+mod input;
+mod output;
+mod physical;
+mod shred;
+mod strings;
+mod target;
+pub mod types;
+
+pub use input::{Input, bits_of, with_column};
+pub use output::{empty_array, to_arrow};
+pub use physical::physical_of;
+pub use shred::{ColumnNode, Split, shred};
+pub use target::{Strings, bytes_form_of, empty_decoded, target_type};
