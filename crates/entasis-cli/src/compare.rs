@@ -1,107 +1,93 @@
-//! Are two tables equal, bit for bit, and where do they differ first?
+//! Are two tables equal, and where do they differ first? What is equal, the library says; this walks two streams side by side.
 
 use std::fmt;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::Schema;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use entasis::compare::first_difference;
+use serde_json::{Value, json};
 
 use crate::exit::Failure;
-use crate::table::printable;
 
 /// The first place where two tables differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// A value.
-    Value {
-        /// The column's name.
-        column: String,
-        /// Rows count from 0.
-        row: u64,
-        /// The value of the first table, as text.
-        left: String,
-        /// The value of the second table.
-        right: String,
-    },
-    /// A column's name, type, or presence.
-    Column {
-        /// The column's place, from 0.
-        index: usize,
-        /// What the first table has there, in words.
-        left: String,
-        /// What the second table has there.
-        right: String,
-    },
-    /// One table ends earlier.
-    Rows {
-        /// Rows that both have.
-        common: u64,
-        /// True if the first table is the longer one.
-        left_is_longer: bool,
-    },
+pub struct Difference {
+    /// Path of the column; empty if the tables differ as wholes.
+    pub column: String,
+    /// The row, from 0; `None` if columns differ, not values.
+    pub row: Option<u64>,
+    /// What the first table has there, as text.
+    pub left: String,
+    /// What the second table has there.
+    pub right: String,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Difference::Value { column, row, left, right } => {
-                write!(formatter, "column {column:?}, row {row}: {left} is {right} in the other")
-            }
-            Difference::Column { index, left, right } => {
-                write!(formatter, "column {index}: {left} is {right} in the other")
-            }
-            Difference::Rows { common, left_is_longer } => {
-                let which = if *left_is_longer { "the other" } else { "this one" };
-                write!(formatter, "row {common}: {which} ends here")
-            }
+        if !self.column.is_empty() {
+            write!(formatter, "column {:?}, ", self.column)?;
         }
+        if let Some(row) = self.row {
+            write!(formatter, "row {row}, ")?;
+        }
+        write!(formatter, "{} in the one, {} in the other", self.left, self.right)
     }
 }
 
-/// The first column in which two schemas differ by name or type. Metadata and nullability are no values.
-pub fn schemas(left: &Schema, right: &Schema) -> Option<Difference> {
-    let words = |schema: &Schema, index: usize| {
-        schema
-            .fields()
-            .get(index)
-            .map_or("nothing".to_owned(), |field| format!("{:?} ({})", field.name(), field.data_type()))
-    };
-    let count = left.fields().len().max(right.fields().len());
-    (0..count).find_map(|index| {
-        let equal = match (left.fields().get(index), right.fields().get(index)) {
-            (Some(one), Some(two)) => one.name() == two.name() && one.data_type().equals_datatype(two.data_type()),
-            _ => false,
-        };
-        let differ = || Difference::Column { index, left: words(left, index), right: words(right, index) };
-        (!equal).then(differ)
-    })
+impl Difference {
+    /// With the names of the fields.
+    pub fn to_json(&self) -> Value {
+        json!({ "column": self.column, "row": self.row, "left": self.left, "right": self.right })
+    }
 }
 
-/// The first difference between two streams of batches, which may be cut at different rows. The schemas must be equal.
+/// Batches of one schema.
+pub struct Stream<I> {
+    /// The schema of all batches.
+    pub schema: SchemaRef,
+    /// The batches.
+    pub batches: I,
+}
+
+/// The first difference between two tables, whose batches may be cut at different rows. Calls `progress` with the rows done.
 ///
-/// Values are compared by their bits: `-0.0` isn't `0.0`, and a NaN is itself only. Calls `progress` with the rows done.
-pub fn batches(
-    left: impl Iterator<Item = Result<RecordBatch, Failure>>,
-    right: impl Iterator<Item = Result<RecordBatch, Failure>>,
+/// Values are compared by their bits: `-0.0` isn't `0.0`. Metadata and nullability don't count.
+pub fn first<L, R>(
+    left: Stream<L>,
+    right: Stream<R>,
     mut progress: impl FnMut(u64),
-) -> Result<Option<Difference>, Failure> {
-    let (mut left, mut right) = (Cursor::new(left), Cursor::new(right));
+) -> Result<Option<Difference>, Failure>
+where
+    L: Iterator<Item = Result<RecordBatch, Failure>>,
+    R: Iterator<Item = Result<RecordBatch, Failure>>,
+{
+    let empty = (RecordBatch::new_empty(left.schema), RecordBatch::new_empty(right.schema));
+    if let Some(found) = first_difference(&empty.0, &empty.1)? {
+        return Ok(Some(Difference { column: found.column, row: None, left: found.left, right: found.right }));
+    }
+    let (mut left, mut right) = (Cursor::new(left.batches), Cursor::new(right.batches));
     let mut row = 0;
     loop {
-        let (Some(one), Some(two)) = (left.fill()?, right.fill()?) else {
-            let left_is_longer = left.fill()?.is_some();
-            let ended_together = !left_is_longer && right.fill()?.is_none();
-            return Ok((!ended_together).then_some(Difference::Rows { common: row, left_is_longer }));
+        let (one, two) = match (left.fill()?, right.fill()?) {
+            (Some(one), Some(two)) => (one, two),
+            (None, None) => return Ok(None),
+            (one, _) => return Ok(Some(ends(row, one.is_none()))),
         };
         let rows = one.num_rows().min(two.num_rows());
-        if let Some(difference) = within(&one.slice(0, rows), &two.slice(0, rows), row) {
-            return Ok(Some(difference));
+        if let Some(found) = first_difference(&one.slice(0, rows), &two.slice(0, rows))? {
+            let row = Some(row + found.row as u64);
+            return Ok(Some(Difference { column: found.column, row, left: found.left, right: found.right }));
         }
         left.skip(rows);
         right.skip(rows);
         row += rows as u64;
         progress(row);
     }
+}
+
+fn ends(row: u64, left_ends: bool) -> Difference {
+    let words = |ends: bool| if ends { "the end" } else { "a row" }.to_owned();
+    Difference { column: String::new(), row: Some(row), left: words(left_ends), right: words(!left_ends) }
 }
 
 /// A stream of batches, read by rows.
@@ -131,54 +117,10 @@ impl<I: Iterator<Item = Result<RecordBatch, Failure>>> Cursor<I> {
     }
 }
 
-/// The first row in which two batches of equal length differ, and there the first column.
-fn within(left: &RecordBatch, right: &RecordBatch, first_row: u64) -> Option<Difference> {
-    let columns = left.columns().iter().zip(right.columns()).enumerate();
-    let first = columns.filter_map(|(index, (one, two))| first_row_of(one, two).map(|row| (row, index))).min()?;
-    let (row, index) = first;
-    Some(Difference::Value {
-        column: left.schema().field(index).name().clone(),
-        row: first_row + row as u64,
-        left: shown(left.column(index), row),
-        right: shown(right.column(index), row),
-    })
-}
-
-/// Arrays are equal by their bits in Arrow's own comparison; if they aren't, halving finds the row.
-fn first_row_of(left: &ArrayRef, right: &ArrayRef) -> Option<usize> {
-    let equal =
-        |start: usize, length: usize| left.slice(start, length).to_data() == right.slice(start, length).to_data();
-    let (mut start, mut length) = (0, left.len());
-    if equal(start, length) {
-        return None;
-    }
-    while length > 1 {
-        let half = length / 2;
-        if equal(start, half) {
-            start += half;
-            length -= half;
-        } else {
-            length = half;
-        }
-    }
-    Some(start)
-}
-
-fn shown(column: &ArrayRef, row: usize) -> String {
-    if column.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {
-        return "null".to_owned();
-    }
-    let options = FormatOptions::new().with_display_error(true);
-    match ArrayFormatter::try_new(column, &options) {
-        Ok(formatter) => printable(&formatter.value(row).to_string()),
-        Err(error) => error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Float64Array, StringArray};
+    use arrow_array::{ArrayRef, Float64Array, StringArray};
     use std::sync::Arc;
 
     fn table(numbers: Vec<f64>, texts: Vec<Option<&str>>) -> RecordBatch {
@@ -187,23 +129,20 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable([("x", numbers, true), ("t", texts, true)]).unwrap()
     }
 
-    fn cut(batch: &RecordBatch, at: &[usize]) -> Vec<Result<RecordBatch, Failure>> {
-        let mut start = 0;
-        let ends = at.iter().copied().chain([batch.num_rows()]);
-        ends.map(|end| {
-            let piece = batch.slice(start, end - start);
-            start = end;
-            Ok(piece)
-        })
-        .collect()
+    /// The table in pieces that end at these rows.
+    fn cut(batch: &RecordBatch, at: &[usize]) -> Stream<impl Iterator<Item = Result<RecordBatch, Failure>> + use<>> {
+        let ends: Vec<usize> = at.iter().copied().chain([batch.num_rows()]).collect();
+        let starts = [0].into_iter().chain(ends.clone());
+        let pieces: Vec<_> = starts.zip(ends.clone()).map(|(start, end)| Ok(batch.slice(start, end - start))).collect();
+        Stream { schema: batch.schema(), batches: pieces.into_iter() }
     }
 
     fn compared(left: &RecordBatch, right: &RecordBatch) -> Option<Difference> {
-        batches(cut(left, &[1, 1, 3]).into_iter(), cut(right, &[2]).into_iter(), |_| ()).unwrap()
+        first(cut(left, &[1, 1, 2]), cut(right, &[2]), |_| ()).unwrap()
     }
 
     #[test]
-    fn values_are_compared_by_their_bits() {
+    fn values_are_compared_by_their_bits_and_found_by_row() {
         let other_nan = f64::from_bits(f64::NAN.to_bits() ^ 1);
         let base = table(vec![0.0, f64::NAN, 1.0, 2.0], vec![Some("a"), None, Some(""), Some("d")]);
         assert_eq!(compared(&base, &base), None);
@@ -211,28 +150,22 @@ mod tests {
         let nan = table(vec![0.0, other_nan, 1.0, 2.0], vec![Some("a"), None, Some(""), Some("d")]);
         let text = table(vec![0.0, f64::NAN, 1.0, 2.5], vec![Some("a"), None, None, Some("d")]);
         for (other, column, row) in [(minus, "x", 0), (nan, "x", 1), (text, "t", 2)] {
-            match compared(&base, &other) {
-                Some(Difference::Value { column: found, row: at, .. }) => {
-                    assert_eq!((found.as_str(), at), (column, row))
-                }
-                found => panic!("{found:?}"),
-            }
+            let found = compared(&base, &other).unwrap();
+            assert_eq!((found.column.as_str(), found.row), (column, Some(row)));
         }
     }
 
     #[test]
-    fn lengths_count() {
+    fn the_shorter_table_is_named() {
         let base = table(vec![1.0, 2.0, 3.0], vec![None; 3]);
-        let difference = compared(&base, &base.slice(0, 2).clone());
-        assert_eq!(difference, Some(Difference::Rows { common: 2, left_is_longer: true }));
+        let found = compared(&base, &base.slice(0, 2)).unwrap();
+        assert_eq!(found.to_string(), "row 2, a row in the one, the end in the other");
     }
 
     #[test]
     fn schemas_differ_by_name_and_type() {
         let base = table(vec![], vec![]);
         let swapped = base.project(&[1, 0]).unwrap();
-        let difference = schemas(&base.schema(), &swapped.schema()).unwrap();
-        assert_eq!(difference.to_string(), r#"column 0: "x" (Float64) is "t" (Utf8) in the other"#);
-        assert_eq!(schemas(&base.schema(), &base.schema()), None);
+        assert_eq!(compared(&base, &swapped).unwrap().row, None);
     }
 }

@@ -3,6 +3,7 @@
 mod columns;
 mod commands;
 mod compare;
+mod describe;
 mod exit;
 mod format;
 mod input;
@@ -11,6 +12,7 @@ mod paths;
 mod progress;
 mod table;
 mod units;
+mod zone;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

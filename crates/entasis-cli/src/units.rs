@@ -54,11 +54,6 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "–".to_owned() } else { format!("{:.1} %", part as f64 / whole as f64 * 100.0) }
 }
 
-/// One size over another, `0.73` for three quarters: smaller is smaller.
-pub fn ratio(size: u64, of: u64) -> String {
-    if of == 0 { "–".to_owned() } else { format!("{:.2}", size as f64 / of as f64) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +71,5 @@ mod tests {
         assert_eq!(seconds(12.3), "12.3 s");
         assert_eq!(percent(1, 0), "–");
         assert_eq!(percent(1, 4), "25.0 %");
-        assert_eq!(ratio(3, 4), "0.75");
     }
 }

@@ -70,11 +70,7 @@ pub fn first_array_difference(left: &dyn Array, right: &dyn Array) -> Result<Opt
     let (left_input, right_input) = (Input::with_nulls_handed_down(left)?, Input::with_nulls_handed_down(right)?);
     Ok(left_input.with(|left_column| {
         right_input.with(|right_column| {
-<<<<<<< HEAD
             let Place { row, path } = first_place(left_column, right_column, left.len(), left.data_type())?;
-=======
-            let Place { row, path } = first_place(left_column, right_column, left.data_type())?;
->>>>>>> file
             let text = |column| text_of(column, row, &path);
             Some(Difference {
                 column: path.iter().map(|step| step.name.as_str()).collect(),
@@ -148,7 +144,6 @@ struct Step {
     row: usize,
 }
 
-<<<<<<< HEAD
 /// The first place among the first `rows` rows in which two columns of the same canonical type differ. Nulls must have
 /// been handed down.
 fn first_place(left: &Column<'_>, right: &Column<'_>, rows: usize, data_type: &DataType) -> Option<Place> {
@@ -177,41 +172,12 @@ fn first_place(left: &Column<'_>, right: &Column<'_>, rows: usize, data_type: &D
         (Values::FixedList(size, left_items), Values::FixedList(_, right_items)) => {
             let items = rows * *size as usize;
             first_place(left_items, right_items, items, item_type(data_type))
-=======
-/// The first place in which two columns of the same canonical type differ. Nulls must have been handed down.
-fn first_place(left: &Column<'_>, right: &Column<'_>, data_type: &DataType) -> Option<Place> {
-    let here = |row| Place { row, path: Vec::new() };
-    let null_row = first_unequal_null(left, right).map(here);
-    let value = match (&left.values, &right.values) {
-        (Values::Null, Values::Null) => None,
-        (Values::Bool(a), Values::Bool(b)) => first_unequal_bool(a, b, left.validity).map(here),
-        (Values::Fixed(_, a), Values::Fixed(_, b)) => first_unequal_lane(a, b, left.validity).map(here),
-        (Values::Bytes(a), Values::Bytes(b)) => {
-            // Slices under nulls are empty on both sides.
-            a.iter().zip(b.iter()).position(|(a, b)| a != b).map(here)
-        }
-        (Values::List(a, left_items), Values::List(b, right_items)) => {
-            let lengths = a.windows(2).zip(b.windows(2)).position(|(a, b)| a[1] - a[0] != b[1] - b[0]).map(here);
-            // Up to the first list of another length, items lie at equal places.
-            let inside = first_place(left_items, right_items, item_type(data_type)).and_then(|place| {
-                let row = a.partition_point(|&end| end as usize <= place.row).checked_sub(1)?;
-                Some(below(row, "[]".to_owned(), 0, place))
-            });
-            earlier(lengths, inside)
-        }
-        (Values::FixedList(size, left_items), Values::FixedList(_, right_items)) => {
-            first_place(left_items, right_items, item_type(data_type))
->>>>>>> file
                 .map(|place| below(place.row / *size as usize, "[]".to_owned(), 0, place))
         }
         (Values::Struct(a), Values::Struct(b)) => {
             let DataType::Struct(fields) = data_type else { return None };
             let places = a.iter().zip(b).zip(fields).enumerate().filter_map(|(index, ((a, b), field))| {
-<<<<<<< HEAD
                 let place = first_place(a, b, rows, field.data_type())?;
-=======
-                let place = first_place(a, b, field.data_type())?;
->>>>>>> file
                 Some(below(place.row, format!(".{}", field.name()), index, place))
             });
             places.min_by_key(|place| place.row)
@@ -242,7 +208,6 @@ fn item_type(data_type: &DataType) -> &DataType {
     }
 }
 
-<<<<<<< HEAD
 fn first_unequal_null(left: &Column<'_>, right: &Column<'_>, rows: usize) -> Option<usize> {
     if left.validity.is_none() && right.validity.is_none() {
         return None;
@@ -253,30 +218,10 @@ fn first_unequal_null(left: &Column<'_>, right: &Column<'_>, rows: usize) -> Opt
 
 fn first_unequal_bool(left: &Bits<'_>, right: &Bits<'_>, rows: usize, validity: Option<Bits<'_>>) -> Option<usize> {
     first_set_bit(rows, |row| {
-=======
-fn first_unequal_null(left: &Column<'_>, right: &Column<'_>) -> Option<usize> {
-    let word = |validity: &Option<Bits<'_>>, row| validity.map_or(u64::MAX, |bits| bits.word(row));
-    if left.validity.is_none() && right.validity.is_none() {
-        return None;
-    }
-    first_word(left.rows, |row| word(&left.validity, row) ^ word(&right.validity, row))
-}
-
-/// The row of the first set bit among words that `word` gives for every 64th row.
-fn first_word(rows: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
-    let rows_of_words = (0..rows).step_by(64);
-    let mut found = rows_of_words.map(|row| row + word(row).trailing_zeros() as usize).enumerate();
-    found.find(|&(index, row)| row < rows && row < (index + 1) * 64).map(|(_, row)| row)
-}
-
-fn first_unequal_bool(left: &Bits<'_>, right: &Bits<'_>, validity: Option<Bits<'_>>) -> Option<usize> {
-    first_word(left.len(), |row| {
->>>>>>> file
         (left.word(row) ^ right.word(row)) & validity.map_or(u64::MAX, |validity| validity.word(row))
     })
 }
 
-<<<<<<< HEAD
 /// The first of `rows` bits that is set in words that `word` gives for every 64th row.
 fn first_set_bit(rows: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
     let (start, word) = (0..rows).step_by(64).map(|start| (start, word(start))).find(|&(_, word)| word != 0)?;
@@ -284,9 +229,6 @@ fn first_set_bit(rows: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
 }
 
 fn first_unequal_lane(left: &Lanes<'_>, right: &Lanes<'_>, rows: usize, validity: Option<Bits<'_>>) -> Option<usize> {
-=======
-fn first_unequal_lane(left: &Lanes<'_>, right: &Lanes<'_>, validity: Option<Bits<'_>>) -> Option<usize> {
->>>>>>> file
     fn first<T: PartialEq>(left: &[T], right: &[T], validity: Option<Bits<'_>>) -> Option<usize> {
         if left == right {
             return None;
@@ -295,21 +237,12 @@ fn first_unequal_lane(left: &Lanes<'_>, right: &Lanes<'_>, validity: Option<Bits
         (0..left.len()).filter(is_valid).find(|&row| left[row] != right[row])
     }
     match (left, right) {
-<<<<<<< HEAD
         (Lanes::L8(a), Lanes::L8(b)) => first(&a[..rows], &b[..rows], validity),
         (Lanes::L16(a), Lanes::L16(b)) => first(&a[..rows], &b[..rows], validity),
         (Lanes::L32(a), Lanes::L32(b)) => first(&a[..rows], &b[..rows], validity),
         (Lanes::L64(a), Lanes::L64(b)) => first(&a[..rows], &b[..rows], validity),
         (Lanes::L128(a), Lanes::L128(b)) => first(&a[..rows], &b[..rows], validity),
         (Lanes::L256(a), Lanes::L256(b)) => first(&a[..rows], &b[..rows], validity),
-=======
-        (Lanes::L8(a), Lanes::L8(b)) => first(a, b, validity),
-        (Lanes::L16(a), Lanes::L16(b)) => first(a, b, validity),
-        (Lanes::L32(a), Lanes::L32(b)) => first(a, b, validity),
-        (Lanes::L64(a), Lanes::L64(b)) => first(a, b, validity),
-        (Lanes::L128(a), Lanes::L128(b)) => first(a, b, validity),
-        (Lanes::L256(a), Lanes::L256(b)) => first(a, b, validity),
->>>>>>> file
         _ => Some(0),
     }
 }

@@ -1,22 +1,5 @@
 //! Errors, by what the caller can do about them.
 
-<<<<<<< HEAD
-use arrow_schema::ArrowError;
-
-/// What went wrong.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The data or the file asks for something that this version doesn't have. A newer version may.
-    #[error("unsupported: {0}")]
-    Unsupported(String),
-    /// The call can't be answered as made.
-    #[error("invalid argument: {0}")]
-    InvalidArgument(String),
-    /// Arrow refused to put an array together: what was decoded isn't what the type says.
-    #[error(transparent)]
-    Arrow(#[from] ArrowError),
-=======
 use std::{io, ops::Range};
 
 use arrow_schema::ArrowError;
@@ -95,18 +78,11 @@ pub enum ErrorKind {
     InvalidArgument,
     /// Look at the disk, the network or the permissions; trying again may help.
     Io,
->>>>>>> file
 }
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-<<<<<<< HEAD
-impl From<entasis_encoding::Error> for Error {
-    fn from(error: entasis_encoding::Error) -> Self {
-        match error {
-            entasis_encoding::Error::Unsupported(what) => Self::Unsupported(what),
-=======
 impl Error {
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
@@ -156,13 +132,10 @@ impl From<entasis_encoding::Error> for Error {
         use entasis_encoding::Error as Block;
         match error {
             Block::Unsupported(what) => Self::Unsupported(what),
->>>>>>> file
             other => Self::InvalidArgument(other.to_string()),
         }
     }
 }
-<<<<<<< HEAD
-=======
 
 #[cfg(test)]
 mod tests {
@@ -188,4 +161,3 @@ mod tests {
         assert_eq!(Error::Truncated { file: "a".into(), what: "b".into() }.kind(), ErrorKind::Corrupt);
     }
 }
->>>>>>> file

@@ -39,7 +39,7 @@ impl Iterator for EntInput {
 
 impl Input for EntInput {
     fn schema(&self) -> SchemaRef {
-        self.batches.schema()
+        self.batches.schema().clone()
     }
 
     fn rows(&self) -> Option<u64> {

@@ -52,6 +52,13 @@ pub fn create(
     }
 }
 
+/// Writes a whole file at once.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut sink = Sink::create(path)?;
+    sink.write_all(bytes).map_err(|error| Failure::io(path, error))?;
+    sink.commit(path).map(drop)
+}
+
 /// A buffered [`AtomicFile`] that knows its size.
 struct Sink {
     file: BufWriter<AtomicFile>,

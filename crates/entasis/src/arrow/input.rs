@@ -4,14 +4,9 @@
 //! normalised on the way: dictionaries are gathered, offsets of lists begin at 0 and fit 32 bits, null lists have no
 //! items, and a validity of nothing but ones is none.
 
-<<<<<<< HEAD
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, cast::AsArray, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
 use arrow_data::transform::MutableArrayData;
-=======
-use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, UInt64Array, cast::AsArray};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
->>>>>>> file
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use entasis_encoding::{Bits, Column, Fixed, Lanes, U256, Values};
@@ -137,20 +132,11 @@ impl Input {
         under_nulls: UnderNulls,
     ) -> Result<InputValues> {
         let offsets = list.offsets();
-<<<<<<< HEAD
-=======
-        let has_hidden_items = offsets.has_non_empty_nulls(validity);
-        let is_valid = |row| validity.is_none_or(|validity| validity.is_valid(row));
->>>>>>> file
         let mut normalised = Vec::with_capacity(offsets.len());
         let mut end = 0usize;
         normalised.push(0);
         for (row, pair) in offsets.windows(2).enumerate() {
-<<<<<<< HEAD
             if validity.is_none_or(|validity| validity.is_valid(row)) {
-=======
-            if is_valid(row) {
->>>>>>> file
                 end += pair[1].as_usize() - pair[0].as_usize();
             }
             normalised.push(end as u32);
@@ -158,7 +144,6 @@ impl Input {
         if u32::try_from(end).is_err() {
             return Err(Error::Unsupported(format!("lists of {end} items in one block")));
         }
-<<<<<<< HEAD
         let items: ArrayRef = match validity.filter(|validity| offsets.has_non_empty_nulls(Some(validity))) {
             None => list.values().slice(offsets[0].as_usize(), end),
             Some(validity) => {
@@ -169,14 +154,6 @@ impl Input {
                 }
                 make_array(items.freeze())
             }
-=======
-        let items: ArrayRef = if has_hidden_items {
-            let valid = (0..list.len()).filter(|&row| is_valid(row));
-            let rows = valid.flat_map(|row| offsets[row].as_usize() as u64..offsets[row + 1].as_usize() as u64);
-            take(list.values(), &UInt64Array::from_iter_values(rows), None)?
-        } else {
-            list.values().slice(offsets[0].as_usize(), end)
->>>>>>> file
         };
         Ok(InputValues::List(normalised, Box::new(Self::build(&items, None, under_nulls)?)))
     }

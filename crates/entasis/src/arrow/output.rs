@@ -64,11 +64,7 @@ fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
             let list = FixedSizeListArray::try_new_with_length(item.clone(), *size, items, nulls, rows)?;
             Ok(Arc::new(list))
         }
-<<<<<<< HEAD
         (T::Struct(fields), V::Struct(children)) if fields.len() == children.len() => {
-=======
-        (T::Struct(fields), V::Struct(children)) => {
->>>>>>> file
             let arrays = children.into_iter().zip(fields).map(|(child, field)| to_arrow(child, field.data_type()));
             let arrays = arrays.collect::<Result<_>>()?;
             Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, rows)?))
@@ -216,7 +212,6 @@ fn list<O: OffsetSizeTrait>(
     let items = to_arrow(child, item.data_type())?;
     Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?))
 }
-<<<<<<< HEAD
 
 #[cfg(test)]
 mod tests {
@@ -391,5 +386,3 @@ mod tests {
         assert!(matches!(empty_array(&map), Err(Error::Unsupported(_))));
     }
 }
-=======
->>>>>>> file

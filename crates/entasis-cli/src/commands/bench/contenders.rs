@@ -46,6 +46,16 @@ impl Contender {
         }
     }
 
+    /// What people read.
+    pub fn words(self) -> &'static str {
+        match self {
+            Contender::Entasis => "Entasis",
+            Contender::ParquetPlain => "Parquet, uncompressed",
+            Contender::ParquetSnappy => "Parquet + Snappy",
+            Contender::ParquetZstd => "Parquet + Zstd 3",
+        }
+    }
+
     /// Why it can't write tables of this schema, if so.
     pub fn refusal(self, schema: &Schema) -> Option<String> {
         let schema = Arc::new(schema.clone());
@@ -97,7 +107,7 @@ fn encode_entasis(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Bytes, 
 fn decode_entasis(encoded: Bytes, take: &mut dyn FnMut(RecordBatch)) -> Result<SchemaRef, Failure> {
     let request = ReadRequest { batch_rows: InputOptions::default().batch_rows, threads: 1, ..ReadRequest::default() };
     let batches = Reader::from_bytes(encoded)?.read(request)?;
-    let schema = batches.schema();
+    let schema = batches.schema().clone();
     for batch in batches {
         take(batch?);
     }
