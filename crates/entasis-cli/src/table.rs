@@ -4,12 +4,15 @@ use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Wider cells are cut: a table is for a glance, `--format csv` or `--json` for all of it.
-const CELL_WIDTH: usize = 60;
+/// Wider values of users' tables are cut: a table is for a glance, `--format csv` or `--json` for all of it.
+const DATA_WIDTH: usize = 60;
+/// The same for our own words.
+const WORDS_WIDTH: usize = 200;
 
 /// A table of text that prints with aligned columns.
 pub struct Table {
     headings: Vec<Heading>,
+    cell_width: usize,
     rows: Vec<Vec<String>>,
 }
 
@@ -28,18 +31,18 @@ impl Table {
                 None => Heading { text: (*heading).to_owned(), numeric: false },
             })
             .collect();
-        Table { headings, rows: Vec::new() }
+        Table { headings, cell_width: WORDS_WIDTH, rows: Vec::new() }
     }
 
     /// A table whose headings come from data: nothing in them is taken for a sign.
     pub fn with_columns(columns: impl IntoIterator<Item = (String, bool)>) -> Self {
         let headings = columns.into_iter().map(|(text, numeric)| Heading { text: printable(&text), numeric }).collect();
-        Table { headings, rows: Vec::new() }
+        Table { headings, cell_width: DATA_WIDTH, rows: Vec::new() }
     }
 
     /// Appends a row; missing cells stay empty.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.iter().map(|cell| printable(cell)).collect());
+        self.rows.push(cells.iter().map(|cell| cut(cell, self.cell_width)).collect());
     }
 
     /// Prints headings, a rule and the rows.
@@ -67,8 +70,12 @@ impl Table {
     }
 }
 
-/// One line without control characters (a file's text must not steer the terminal), cut to [`CELL_WIDTH`].
+/// One line without control characters: a file's text must not steer the terminal. Cut where it gets long.
 pub fn printable(text: &str) -> String {
+    cut(text, WORDS_WIDTH)
+}
+
+fn cut(text: &str, cell_width: usize) -> String {
     let mut cell = String::new();
     let mut width = 0;
     for character in text.chars() {
@@ -79,7 +86,7 @@ pub fn printable(text: &str) -> String {
             other => other,
         };
         width += shown.width().unwrap_or(0);
-        if width > CELL_WIDTH {
+        if width > cell_width {
             cell.push('…');
             break;
         }
@@ -105,6 +112,6 @@ mod tests {
 
     #[test]
     fn long_cells_are_cut() {
-        assert_eq!(printable(&"x".repeat(500)).chars().count(), CELL_WIDTH + 1);
+        assert_eq!(cut(&"x".repeat(500), DATA_WIDTH).chars().count(), DATA_WIDTH + 1);
     }
 }

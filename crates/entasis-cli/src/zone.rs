@@ -26,18 +26,20 @@ pub struct Range {
 pub struct Shown {
     /// The value, as its Arrow type is written.
     pub text: String,
-    /// False if it is only a bound: a long string, cut.
+    /// False if it is only a bound: a long string that was cut, or a zero of unknown sign.
     pub is_exact: bool,
+    is_cut: bool,
 }
 
 impl Shown {
     fn new(bound: &Bound, data_type: &DataType) -> Self {
-        Shown { text: text(&bound.value, data_type), is_exact: bound.is_exact }
+        let is_cut = !bound.is_exact && matches!(bound.value, ZoneValue::Bytes(_));
+        Shown { text: text(&bound.value, data_type), is_exact: bound.is_exact, is_cut }
     }
 
-    /// With `…` where it isn't exact.
+    /// With `…` where it was cut.
     pub fn words(&self) -> String {
-        if self.is_exact { self.text.clone() } else { format!("{}…", self.text) }
+        if self.is_cut { format!("{}…", self.text) } else { self.text.clone() }
     }
 }
 
@@ -80,7 +82,13 @@ fn text(value: &ZoneValue, data_type: &DataType) -> String {
         let options = FormatOptions::new().with_display_error(true);
         Ok(ArrayFormatter::try_new(&array, &options)?.value(0).to_string())
     });
-    shown.unwrap_or_else(|_| plain(value))
+    match (shown, value, data_type) {
+        (Ok(text), ..) => text,
+        // Zones don't tell the sign of a zero.
+        (_, ZoneValue::Float(0.0), _) => "0".to_owned(),
+        (_, ZoneValue::Float(value), DataType::Float32 | DataType::Float16) => (*value as f32).to_string(),
+        (_, value, _) => plain(value),
+    }
 }
 
 /// The value without a thought of its type.
@@ -151,7 +159,8 @@ mod tests {
             (ZoneValue::Int(1_714_521_600_000), zoned, "2024-05-01T00:00:00Z"),
             (ZoneValue::Int(123), DataType::Decimal64(10, 2), "1.23"),
             (ZoneValue::Int(3_600), DataType::Time32(TimeUnit::Second), "01:00:00"),
-            (ZoneValue::Float(0.5), DataType::Float32, "0.5"),
+            (ZoneValue::Float(f64::from(23.1f32)), DataType::Float32, "23.1"),
+            (ZoneValue::Float(-0.0), DataType::Float64, "0"),
             (ZoneValue::Bytes(b"abc".to_vec()), DataType::Utf8, "abc"),
             (ZoneValue::Bytes(vec![0xff, 1]), DataType::Binary, "0xff01"),
             (ZoneValue::Int(i128::MAX), DataType::Date32, "170141183460469231731687303715884105727"),
