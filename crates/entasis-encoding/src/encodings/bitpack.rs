@@ -88,9 +88,8 @@ fn packed_bytes(rows: usize, width: u32) -> usize {
 /// The cheapest way to pack one vector: its minimum as reference, and the width at which packed bits and patches together
 /// are smallest. Signed values are referred to their signed minimum.
 pub(crate) fn plan<T: PackedLane>(values: &[T], signed: bool) -> VectorPlan<T> {
-    let bias = if signed { T::from_u64(1 << (T::BITS - 1)) } else { T::default() };
-    let least = values.iter().map(|value| value.add(bias)).min().unwrap_or_default();
-    let reference = least.subtract(bias);
+    let range = if signed { simd::min_max_signed(values) } else { simd::min_max(values) };
+    let reference = range.map_or(T::default(), |(least, _)| least);
     let mut histogram = [0u32; 65];
     simd::width_histogram(values, reference, &mut histogram);
     let (mut width, mut patches) = (0, 0);

@@ -28,6 +28,8 @@ use crate::{Fixed, Physical};
 
 pub(crate) struct Fsst;
 
+const MIN_BYTES: usize = 2048;
+
 impl Encoding for Fsst {
     fn id(&self) -> u8 {
         10
@@ -39,8 +41,8 @@ impl Encoding for Fsst {
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
         let strings = statistics.strings()?;
-        // Below this the symbol table outweighs what it saves.
-        if strings.total_bytes < 512 {
+        // Below this the symbol table outweighs what it saves, and what it costs to make.
+        if strings.total_bytes < MIN_BYTES {
             return None;
         }
         let (ratio, table_bytes) = strings.symbols();
@@ -63,15 +65,10 @@ impl Encoding for Fsst {
             }
         };
         let total: usize = strings.iter().map(|string| string.len()).sum();
-        let mut codes = Vec::with_capacity(total / 2);
-        let symbols = table.encoder();
-        let (mut ends, mut lengths) = (Vec::with_capacity(column.rows), Vec::with_capacity(column.rows));
-        for string in strings.iter() {
-            let before = codes.len();
-            symbols.encode(string, &mut codes);
-            ends.push(codes.len() as u64);
-            lengths.push((codes.len() - before) as u32);
-        }
+        let (mut codes, mut ends) = (Vec::with_capacity(total / 2), Vec::with_capacity(column.rows));
+        table.encoder().encode_many(strings, &mut codes, &mut ends);
+        let lengths: Vec<u32> = ends.iter().scan(0, |start, &end| Some(end - std::mem::replace(start, end))).collect();
+        let ends: Vec<u64> = ends.into_iter().map(u64::from).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut parameters = vec![Fixed::unsigned_for(u64::from(longest)) as u8];
         write_starts(&ends, &mut parameters);

@@ -6,37 +6,61 @@ use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
 /// Slots of the index of long symbols; a power of two.
 pub(super) const LONG_SLOTS: usize = 1024;
 
+/// A code in the low byte, and in the high byte how many bytes of a string it stands for: one number, so that one is
+/// chosen from two without a branch.
+#[derive(Clone, Copy)]
+pub(super) struct Match(u16);
+
+impl Match {
+    const ESCAPE: Self = Self::new(ESCAPE, 1);
+
+    const fn new(code: u8, length: usize) -> Self {
+        Self((length as u16) << 8 | code as u16)
+    }
+
+    #[inline(always)]
+    pub(super) fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    #[inline(always)]
+    pub(super) fn length(self) -> usize {
+        usize::from(self.0 >> 8)
+    }
+
+    /// `other` where `condition` holds, else this. By arithmetic: a branch would be mispredicted, and of a conditional
+    /// move the compiler makes one of addresses, before the load, which lengthens the way from symbol to symbol.
+    #[inline(always)]
+    fn or_if(self, condition: bool, other: Self) -> Self {
+        Self(self.0 ^ ((self.0 ^ other.0) & u16::from(condition).wrapping_neg()))
+    }
+
+    /// Bytes that encode it: an escape has its byte behind it.
+    #[inline(always)]
+    pub(super) fn encoded_bytes(self) -> usize {
+        1 + usize::from(self.code() == ESCAPE)
+    }
+}
+
 /// Symbols of three bytes and more, at most one in a slot (the paper's lossy perfect hash).
 #[derive(Clone, Copy)]
 struct LongSymbol {
     word: u64,
-    /// The bits of an eight-byte word that are not the symbol's.
-    unused_bits: u8,
-    code: u8,
-    length: u8,
+    found: Match,
+    /// The bits of an eight-byte word that are the symbol's.
+    mask: u64,
 }
 
 impl LongSymbol {
     /// Matches no word: a word without its highest byte is never all ones.
-    const NONE: Self = Self { word: u64::MAX, unused_bits: 8, code: ESCAPE, length: 0 };
-}
-
-/// A code and how many bytes of a string it stands for.
-#[derive(Clone, Copy)]
-pub(super) struct Match {
-    pub(super) code: u8,
-    pub(super) length: u8,
-}
-
-impl Match {
-    const ESCAPE: Self = Self { code: ESCAPE, length: 1 };
+    const NONE: Self = Self { word: u64::MAX, found: Match::ESCAPE, mask: u64::MAX >> 8 };
 }
 
 /// A [`SymbolTable`] laid out for encoding: some 150 KiB.
 pub struct Encoder {
     long: Box<[LongSymbol; LONG_SLOTS]>,
     /// By the next two bytes, the first one lowest: the symbol of two bytes or else of one.
-    short: Box<[Match]>,
+    short: Box<[Match; 1 << 16]>,
     /// By the last byte of a string.
     single: [Match; 256],
 }
@@ -74,29 +98,24 @@ impl Encoder {
     pub(super) fn new(table: &SymbolTable) -> Self {
         let mut encoder = Self {
             long: Box::new([LongSymbol::NONE; LONG_SLOTS]),
-            short: vec![Match::ESCAPE; 1 << 16].into_boxed_slice(),
+            short: Box::new([Match::ESCAPE; 1 << 16]),
             single: [Match::ESCAPE; 256],
         };
         for (code, (word, length)) in table.symbols().enumerate() {
-            let found = Match { code: code as u8, length: length as u8 };
+            let found = Match::new(code as u8, length);
             match length {
                 1 => encoder.single[word as usize] = found,
                 2 => encoder.short[word as usize] = found,
                 _ => {
                     let slot = &mut encoder.long[long_slot(word)];
-                    if usize::from(slot.length) < length {
-                        *slot = LongSymbol {
-                            word,
-                            unused_bits: (64 - 8 * length) as u8,
-                            code: found.code,
-                            length: found.length,
-                        };
+                    if slot.found.length() < length {
+                        *slot = LongSymbol { word, found, mask: u64::MAX >> (64 - 8 * length) };
                     }
                 }
             }
         }
         for (bytes, found) in encoder.short.iter_mut().enumerate() {
-            if found.length == 1 {
+            if found.length() == 1 {
                 *found = encoder.single[bytes & 0xff];
             }
         }
@@ -105,24 +124,23 @@ impl Encoder {
 
     /// The symbol at the head of `word`, eight bytes of a string with the first one lowest.
     #[inline(always)]
-    fn find(&self, word: u64) -> Match {
+    pub(super) fn find(&self, word: u64) -> Match {
         let long = &self.long[long_slot(word)];
         let short = self.short[word as usize & 0xffff];
-        let is_long = word & (u64::MAX >> long.unused_bits) == long.word;
-        // Both are looked up, to choose without a branch.
-        if is_long { Match { code: long.code, length: long.length } } else { short }
+        let is_long = word & long.mask == long.word;
+        short.or_if(is_long, long.found)
     }
 
     /// The symbol at the head of `word`, the last `length` bytes of a string, with zeros behind them.
     #[inline(always)]
-    fn find_near_end(&self, word: u64, length: usize) -> Match {
+    pub(super) fn find_near_end(&self, word: u64, length: usize) -> Match {
         let found = self.find(word);
-        if usize::from(found.length) <= length {
+        if found.length() <= length {
             return found;
         }
         // A symbol that ends in zeros matched what is behind the end.
         let short = self.short[word as usize & 0xffff];
-        if usize::from(short.length) <= length { short } else { self.single[word as usize & 0xff] }
+        if short.length() <= length { short } else { self.single[word as usize & 0xff] }
     }
 
     /// Calls `each` with every symbol of `string` and its first byte, which is what an escape announces.
@@ -130,17 +148,18 @@ impl Encoder {
     pub(super) fn for_each_match(&self, string: &[u8], mut each: impl FnMut(Match, u8)) {
         let mut rest = string;
         while let Some(word) = rest.first_chunk::<SYMBOL_MAX_BYTES>() {
-            let found = self.find(u64::from_le_bytes(*word));
-            each(found, rest[0]);
-            rest = &rest[usize::from(found.length)..];
+            let word = u64::from_le_bytes(*word);
+            let found = self.find(word);
+            each(found, word as u8);
+            rest = &rest[found.length()..];
         }
         let mut length = rest.len();
         let mut word = last_word(string, length);
         while length > 0 {
             let found = self.find_near_end(word, length);
             each(found, word as u8);
-            length -= usize::from(found.length);
-            word >>= 8 * found.length;
+            length -= found.length();
+            word >>= 8 * found.length();
         }
     }
 
@@ -155,10 +174,10 @@ impl Encoder {
                 out.extend_from_slice(&codes[..size]);
                 size = 0;
             }
-            codes[size] = found.code;
+            codes[size] = found.code();
             // Kept only behind an escape; written always, to save a branch.
             codes[size + 1] = first;
-            size += 1 + usize::from(found.code == ESCAPE);
+            size += found.encoded_bytes();
         });
         out.extend_from_slice(&codes[..size]);
     }
@@ -166,7 +185,7 @@ impl Encoder {
     /// Bytes that [`Encoder::encode`] would append for `string`.
     pub fn encoded_size_bytes(&self, string: &[u8]) -> usize {
         let mut size_bytes = 0;
-        self.for_each_match(string, |found, _| size_bytes += 1 + usize::from(found.code == ESCAPE));
+        self.for_each_match(string, |found, _| size_bytes += found.encoded_bytes());
         size_bytes
     }
 }

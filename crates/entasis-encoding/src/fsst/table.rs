@@ -34,8 +34,8 @@ pub enum TableError {
 }
 
 impl SymbolTable {
-    /// The table that encodes a sample of `strings` best, as far as five rounds of the paper's algorithm (§4) find it. The
-    /// same strings give the same table.
+    /// The table that encodes a sample of `strings` best, as far as five rounds of the paper's algorithm (§4) find it.
+    /// The same strings give the same table.
     pub fn train(strings: &[&[u8]]) -> Self {
         train::train(strings)
     }
@@ -71,8 +71,8 @@ impl SymbolTable {
     }
 
     /// Appends many strings, of at most `limit_bytes` together, of which string `k` is encoded in the codes from
-    /// `encoded_ends[k - 1]` (the first from 0) to below `encoded_ends[k]`. Appends to `out_ends` where each string ends in
-    /// `out`, counted from the beginning of `out`.
+    /// `encoded_ends[k - 1]` (the first from 0) to below `encoded_ends[k]`. Appends to `out_ends` where each string
+    /// ends in `out`, counted from the beginning of `out`.
     ///
     /// # Errors
     /// Any [`SymbolError`], [`SymbolError::TooLong`] also where an end is beyond `i32`; nothing is appended then.

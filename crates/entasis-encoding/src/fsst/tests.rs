@@ -32,6 +32,10 @@ fn encoded_size_if_it_comes_back(table: &SymbolTable, strings: &[impl AsRef<[u8]
         table.decode_into(&codes[start..], &mut out, string.len()).unwrap();
         assert_eq!(out, string);
     }
+    let (mut codes_of_many, mut ends_of_many) = (b"head".to_vec(), vec![4]);
+    let strings_of_many: Vec<&[u8]> = strings.iter().map(AsRef::as_ref).collect();
+    encoder.encode_many(&strings_of_many, &mut codes_of_many, &mut ends_of_many);
+    assert_eq!((&codes_of_many[4..], &ends_of_many[1..]), (&codes[..], &ends[..]));
     let (mut out, mut out_ends) = (b"head".to_vec(), vec![4]);
     table.decode_many(&codes, &ends, &mut out, &mut out_ends, usize::MAX).unwrap();
     for (bounds, string) in out_ends.windows(2).zip(strings) {

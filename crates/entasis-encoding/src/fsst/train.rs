@@ -1,10 +1,9 @@
-//! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols that
-//! followed each other joined into one, that saved or would save most; repeat.
+//! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols
+//! that followed each other joined into one, that saved or would save most; repeat.
 
 use super::encode::{LONG_SLOTS, long_slot};
 use super::{Encoder, SymbolTable};
 use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
-use std::collections::HashMap;
 
 /// Bytes of strings that symbols are chosen from.
 const SAMPLE_BYTES: usize = 16 << 10;
@@ -83,6 +82,10 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     pieces
 }
 
+/// What a symbol of one byte counts for each time, where a longer one counts for its bytes: it saves the escape, and
+/// bytes that other strings have but the sample has not.
+const SINGLE_GAIN: u64 = 3;
+
 /// Units that are counted: symbols by code, then bytes by value.
 const UNITS: usize = 512;
 const FIRST_BYTE_UNIT: usize = 256;
@@ -120,15 +123,15 @@ impl Counts {
         let mut previous = None;
         encoder.for_each_match(piece, |found, first| {
             let byte = FIRST_BYTE_UNIT + usize::from(first);
-            let unit = if found.code == ESCAPE { byte } else { usize::from(found.code) };
+            let unit = if found.code() == ESCAPE { byte } else { usize::from(found.code()) };
             self.single[unit] += 1;
             // The first byte alone stays a candidate as well, or symbols could only ever grow.
-            if found.length > 1 {
+            if found.length() > 1 {
                 self.single[byte] += 1;
             }
             if let Some(previous) = previous {
                 self.add_pair(previous, unit);
-                if found.length > 1 {
+                if found.length() > 1 {
                     self.add_pair(previous, byte);
                 }
             }
@@ -142,29 +145,33 @@ impl Counts {
             Some(byte) => Symbol::of_byte(byte as u8),
             None => symbols[unit],
         };
-        let mut gains: HashMap<Symbol, u64> = HashMap::new();
+        let mut candidates: Vec<(Symbol, u64)> = Vec::new();
         let mut add = |symbol: Symbol, count: u32| {
-            // A single byte has the gain of its escape.
             let bytes = if symbol.length == 1 { SINGLE_GAIN } else { symbol.length as u64 };
-            *gains.entry(symbol).or_default() += bytes * u64::from(count);
+            candidates.push((symbol, bytes * u64::from(count)));
         };
         for (index, &count) in self.single.iter().enumerate().filter(|(_, count)| **count > 0) {
             add(unit(index), count);
         }
-        for &pair in &self.pairs_seen {
+        // What was seen once is chance, and most of the pairs.
+        for &pair in self.pairs_seen.iter().filter(|&&pair| self.pair[pair as usize] > 1) {
             let (first, second) = (unit(pair as usize / UNITS), unit(pair as usize % UNITS));
             if first.length < SYMBOL_MAX_BYTES {
                 add(first.join(second), self.pair[pair as usize]);
             }
         }
-        let mut candidates: Vec<(u64, Symbol)> = gains.into_iter().map(|(symbol, gain)| (gain, symbol)).collect();
-        candidates.sort_unstable_by(|(gain, symbol), (other_gain, other)| other_gain.cmp(gain).then(symbol.cmp(other)));
+        // Several pairs may join into the same symbol.
+        candidates.sort_unstable();
+        candidates.dedup_by(|(symbol, gain), (kept, kept_gain)| {
+            let same = symbol == kept;
+            *kept_gain += if same { *gain } else { 0 };
+            same
+        });
+        candidates.sort_by_key(|&(_, gain)| std::cmp::Reverse(gain));
         let mut slot_taken = [false; LONG_SLOTS];
-        let has_slot = |(_, symbol): &(u64, Symbol)| {
+        let has_slot = |(symbol, _): &(Symbol, u64)| {
             symbol.length < 3 || !std::mem::replace(&mut slot_taken[long_slot(symbol.word)], true)
         };
-        candidates.into_iter().filter(has_slot).take(ESCAPE.into()).map(|(_, symbol)| symbol).collect()
+        candidates.into_iter().filter(has_slot).take(ESCAPE.into()).map(|(symbol, _)| symbol).collect()
     }
 }
-
-const SINGLE_GAIN: u64 = 3;

@@ -1,7 +1,8 @@
-//! Decimals in floats: ALP (Afroozeh, Kuffó, Boncz: ALP: Adaptive Lossless floating-Point Compression, SIGMOD 2023, §3.1).
-//! A float that was written as a decimal is an integer times a power of ten, and is multiplied by two powers one after the
-//! other, `10^f · 10^-e` to decode and `10^e · 10^-f` to encode; each multiplication rounds. Floats and signed integers are
-//! bit patterns in unsigned lanes. Operations are never fused, so that all levels give the same bits.
+//! Decimals in floats: ALP (Afroozeh, Kuffó, Boncz: ALP: Adaptive Lossless floating-Point Compression, SIGMOD 2023,
+//! §3.1). A float that was written as a decimal is an integer times a power of ten, and is multiplied by two powers one
+//! after the other, `10^f · 10^-e` to decode and `10^e · 10^-f` to encode; each multiplication rounds. Floats and
+//! signed integers are bit patterns in unsigned lanes. Operations are never fused, so that all levels give the same
+//! bits.
 
 use super::level::{Kernel, Level, run_at};
 use crate::PackedLane;
@@ -12,8 +13,8 @@ pub trait FloatLane: PackedLane {
     /// The float that the lane's bits may stand for.
     type Float: Copy + Add<Output = Self::Float> + Sub<Output = Self::Float> + Mul<Output = Self::Float>;
 
-    /// 1.5 times the power of two above which floats have no fraction. Added to a float below a third of it, it leaves in
-    /// the lowest bits the integer nearest to the float, the even one of two as near.
+    /// 1.5 times the power of two above which floats have no fraction. Added to a float below a third of it, it leaves
+    /// in the lowest bits the integer nearest to the float, the even one of two as near.
     const ROUNDER: Self::Float;
 
     /// The float with these bits.
@@ -39,8 +40,9 @@ impl FloatLane for u64 {
         float.to_bits()
     }
 
-    /// In arithmetic that every level has in vectors: both halves become floats with no error, as the low bits of a power
-    /// of two (2^84 for the high half, with 2^63 for its sign; 2^52 for the low half), and only their sum is rounded.
+    /// In arithmetic that every level has in vectors: both halves become floats with no error, as the low bits of a
+    /// power of two (2^84 for the high half, with 2^63 for its sign; 2^52 for the low half), and only their sum is
+    /// rounded.
     #[inline(always)]
     fn integer_to_float(self) -> f64 {
         const HIGH: f64 = 19_342_813_113_834_066_795_298_816.0;
@@ -125,9 +127,10 @@ impl<T: FloatLane> Kernel for Decode<'_, T> {
     }
 }
 
-/// Appends for each of the floats `values` the signed integer nearest to `value · multiply · then` by the factors `encode`,
-/// and to `exceptions` the indexes in `values`, rising, of those that [`alp_decode`] would not give back bit for bit by the
-/// factors `decode`: fractions that are left, too many digits, −0.0, infinities and NaN. The integer of an exception is that of the first value that is none, or 0.
+/// Appends for each of the floats `values` the signed integer nearest to `value · multiply · then` by the factors
+/// `encode`, and to `exceptions` the indexes in `values`, rising, of those that [`alp_decode`] would not give back bit
+/// for bit by the factors `decode`: fractions that are left, more than 50 bits of digits (21 in 32-bit lanes), −0.0,
+/// infinities and NaN. The integer of an exception is that of the first value that is none, or 0.
 pub fn alp_encode<T: FloatLane>(
     values: &[T],
     encode: Factors<T::Float>,

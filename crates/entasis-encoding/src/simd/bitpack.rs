@@ -1,6 +1,6 @@
-//! Bit-packing. A full vector lies transposed, as in FastLanes (Afroozeh and Boncz, VLDB 2023, §3): with
-//! `S = 1024 / T::BITS` lanes, value `i` is in row `i / S` of lane `i % S`, and each lane packs its rows one after another,
-//! `width` bits each, lowest bit first, into `width` words.
+//! Bit-packing. A full vector lies transposed, as in FastLanes (Afroozeh and Boncz, VLDB 2023, §3): with `S = 1024 /
+//! T::BITS` lanes, value `i` is in row `i / S` of lane `i % S`, and each lane packs its rows one after another, `width`
+//! bits each, lowest bit first, into `width` words.
 //!
 //! ```text
 //!              lane 0    lane 1          lane S-1
@@ -100,8 +100,8 @@ impl RegisterKernel for Pack {
     #[inline(always)]
     unsafe fn run<R: Register>(self) {
         let bits = R::Lane::BITS;
-        // SAFETY: rows of values below `bits` lie in `values`, rows of words below `width` in `packed`; the caller vouches
-        // for the processor.
+        // SAFETY: rows of values below `bits` lie in `values`, rows of words below `width` in `packed`; the caller
+        // vouches for the processor.
         unsafe {
             let mask = R::splat(low_bits(self.width));
             let push = R::shift(self.width);
@@ -148,7 +148,8 @@ fn pack_portably<T: PackedLane>(values: &[T], width: u32) -> [T; VECTOR_ROWS] {
     words
 }
 
-/// Appends the [`VECTOR_ROWS`] values `reference + v` (wrapping) for the values `v` that [`pack`] packed to `width` bits.
+/// Appends the [`VECTOR_ROWS`] values `reference + v` (wrapping) for the values `v` that [`pack`] packed to `width`
+/// bits.
 ///
 /// # Panics
 /// If `packed` is not `128 * width` bytes, or `width` is above `T::BITS`.
@@ -262,7 +263,8 @@ pub fn pack_short<T: PackedLane>(values: &[T], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the `row_count` values `reference + v` (wrapping) for the values `v` that [`pack_short`] packed to `width` bits.
+/// Appends the `row_count` values `reference + v` (wrapping) for the values `v` that [`pack_short`] packed to `width`
+/// bits.
 ///
 /// # Panics
 /// If `packed` is not [`packed_size_bytes`] long, or `width` is above `T::BITS`.

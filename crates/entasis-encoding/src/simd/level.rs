@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 pub enum Level {
     /// What the build's target guarantees: SSE2 on a plain x86-64 build.
     Scalar,
-    /// 128-bit vectors of aarch64, which its baseline guarantees: the portable kernels, compiled as they stand. Compiled
-    /// only; untested on hardware.
+    /// 128-bit vectors of aarch64, which its baseline guarantees: the portable kernels, compiled as they stand.
+    /// Compiled only; untested on hardware.
     Neon,
     /// 256-bit vectors of x86-64: AVX2 with BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
-    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ, VL, CD, VBMI and VBMI2 besides all that [`Level::Avx2`] needs, which
-    /// is Ice Lake, Zen 4 and later. Older processors with AVX-512 slow down their clock for it and run at AVX2.
+    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ, VL, CD, VBMI and VBMI2 besides all that [`Level::Avx2`] needs,
+    /// which is Ice Lake, Zen 4 and later. Older processors with AVX-512 slow down their clock for it and run at AVX2.
     Avx512,
 }
 
@@ -21,8 +21,8 @@ pub enum Level {
 pub const LEVEL_VARIABLE: &str = "ENTASIS_SIMD";
 
 impl Level {
-    /// The level that kernels run at: the best that this processor has, or less where [`LEVEL_VARIABLE`] says so (a level
-    /// above the processor's, or an unknown word, changes nothing). Determined once per process.
+    /// The level that kernels run at: the best that this processor has, or less where [`LEVEL_VARIABLE`] says so (a
+    /// level above the processor's, or an unknown word, changes nothing). Determined once per process.
     #[inline]
     pub fn detect() -> Self {
         static LEVEL: OnceLock<Level> = OnceLock::new();

@@ -1,12 +1,13 @@
-//! Kernels over slices, each compiled for every [`Level`] and chosen at run time, so that a build for the oldest processor
-//! runs at the speed of one for the newest. All functions are safe. `name` runs at [`Level::detect`], `name_at` at a given
-//! level; both give the same bits on every level. Kernels append to vectors: their memory is written once, never
-//! zero-filled first.
+//! Kernels over slices, each compiled for every [`Level`] and chosen at run time, so that a build for the oldest
+//! processor runs at the speed of one for the newest. All functions are safe. `name` runs at [`Level::detect`],
+//! `name_at` at a given level; both give the same bits on every level. Kernels append to vectors: their memory is
+//! written once, never zero-filled first.
 //!
 //! Most kernels are portable Rust over rows of 1,024 bits, written once and compiled per level (`level.rs`); intrinsics
 //! appear only where the compiler falls short of them, as in prefix sums.
 
 #![allow(unsafe_code, reason = "this is where vector instructions and uninitialised memory are handled")]
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has registers so far"))]
 
 #[cfg(target_endian = "big")]
 compile_error!("the kernels read little-endian words in place");

@@ -4,8 +4,8 @@ use super::level::Level;
 use super::register::{Register, RegisterKernel, run_in_registers};
 use crate::PackedLane;
 
-/// Replaces differences by the values that they lead to: `values[0]` becomes `first` (what it held is ignored), and every
-/// later value the sum of itself and the one before, wrapping.
+/// Replaces differences by the values that they lead to: `values[0]` becomes `first` (what it held is ignored), and
+/// every later value the sum of itself and the one before, wrapping.
 pub fn prefix_sum<T: PackedLane>(first: T, values: &mut [T]) {
     prefix_sum_at(Level::detect(), first, values);
 }
@@ -44,8 +44,8 @@ impl RegisterKernel for PrefixSum {
     unsafe fn run<R: Register>(self) {
         let whole_bytes = self.size_bytes - self.size_bytes % R::BYTES;
         let lane_bytes = size_of::<R::Lane>();
-        // SAFETY: every access is to whole registers or lanes below `size_bytes`; the caller vouches for the processor and
-        // for `values` being lanes of `R::Lane`, aligned as such.
+        // SAFETY: every access is to whole registers or lanes below `size_bytes`; the caller vouches for the processor
+        // and for `values` being lanes of `R::Lane`, aligned as such.
         unsafe {
             let mut carry = R::splat(R::Lane::default());
             for at in (0..whole_bytes).step_by(R::BYTES) {

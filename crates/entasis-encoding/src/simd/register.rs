@@ -1,5 +1,5 @@
-//! The few vector instructions that the compiler does not find by itself, behind one interface over both register sizes of
-//! x86-64 and the four packed lanes. Elsewhere there are no registers, and kernels run their portable form.
+//! The few vector instructions that the compiler does not find by itself, behind one interface over both register sizes
+//! of x86-64 and the four packed lanes. Elsewhere there are no registers, and kernels run their portable form.
 
 use super::level::Level;
 use crate::PackedLane;
@@ -48,7 +48,8 @@ pub(super) trait RegisterKernel {
 #[inline]
 pub(super) unsafe fn run_in_registers<T: PackedLane>(level: Level, kernel: impl RegisterKernel) -> bool {
     match level.or_scalar() {
-        // SAFETY: `or_scalar` returns this level only where the processor has its features; the caller vouches for the rest.
+        // SAFETY: `or_scalar` returns this level only where the processor has its features; the caller vouches for the
+        // rest.
         Level::Avx512 => unsafe { x86::run_avx512::<T>(kernel) },
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86::run_avx2::<T>(kernel) },
@@ -115,9 +116,9 @@ mod x86 {
     #[derive(Clone, Copy)]
     struct Half<T>(__m256i, PhantomData<T>);
 
-    /// What differs between the lanes of one register size. A prefix sum adds the register to itself moved up by 1, 2, 4 …
-    /// lanes: across the whole register where `$total` is absent, else within 128 bits, and then the totals of the lower
-    /// 128-bit parts.
+    /// What differs between the lanes of one register size. A prefix sum adds the register to itself moved up by 1, 2,
+    /// 4 … lanes: across the whole register where `$total` is absent, else within 128 bits, and then the totals of the
+    /// lower 128-bit parts.
     macro_rules! registers {
         ($register:ident, $raw:ty, $load:ident, $store:ident, $and:ident;
          $($lane:ty as $signed:ty: $splat:ident, $add:ident, $shift_type:ty, $shift:ident, $funnel:ident, $splat_last:ident,
@@ -232,8 +233,9 @@ mod x86 {
         )+};
     }
 
-    // Without a funnel instruction a shift is (right by `by`, left by the lane's bits − `by`); a count of all bits of a lane
-    // gives zero. Bytes are shifted in words of 16 bits, and a mask then takes each bit from the side that it belongs to.
+    // Without a funnel instruction a shift is (right by `by`, left by the lane's bits − `by`); a count of all bits of a
+    // lane gives zero. Bytes are shifted in words of 16 bits, and a mask then takes each bit from the side that it
+    // belongs to.
     helpers! {
         wide_shift_64(by: u32) -> __m512i = _mm512_set1_epi64(i64::from(by));
         wide_shift_32(by: u32) -> __m512i = _mm512_set1_epi32(by as i32);
@@ -263,8 +265,8 @@ mod x86 {
             _mm256_andnot_si256(shift.2, _mm256_sll_epi16(high, shift.1)));
     }
 
-    /// Hides from the compiler that all lanes of `counts` are equal: it would turn one shift by lane-wise counts into two
-    /// instructions for an equal count, which makes unpacking slower by a fifth.
+    /// Hides from the compiler that all lanes of `counts` are equal: it would turn one shift by lane-wise counts into
+    /// two instructions for an equal count, which makes unpacking slower by a fifth.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn opaque(mut counts: __m256i) -> __m256i {
@@ -276,8 +278,9 @@ mod x86 {
     /// The truth table of `a ? b : c`, bit by bit.
     const SELECT: i32 = 0b1100_1010;
 
-    // Moves towards higher lanes: `up_B` by B bytes within each 128 bits, `cross_B` by B bytes, `part_N` by N times 128 bits;
-    // zeros move in. `total` spreads the last lane of each 128 bits over them, `last` that of the register over all of it.
+    // Moves towards higher lanes: `up_B` by B bytes within each 128 bits, `cross_B` by B bytes, `part_N` by N times 128
+    // bits; zeros move in. `total` spreads the last lane of each 128 bits over them, `last` that of the register over
+    // all of it.
     helpers! {
         wide_up_1(x: __m512i) -> __m512i = _mm512_bslli_epi128::<1>(x);
         wide_up_2(x: __m512i) -> __m512i = _mm512_bslli_epi128::<2>(x);

@@ -28,12 +28,13 @@ pub enum RunError {
     },
 }
 
-/// Appends the values of rows `start..start + row_count`, where run `k` holds `values[k]` and covers the rows from the end
-/// before it (for the first run, from `start` or any row below) to below `ends[k]`. Runs beyond the rows are left out.
+/// Appends the values of rows `start..start + row_count`, where run `k` holds `values[k]` and covers the rows from the
+/// end before it (for the first run, from `start` or any row below) to below `ends[k]`. Runs beyond the rows are left
+/// out.
 ///
 /// # Errors
-/// [`RunError`] where `values` and `ends` differ in length, `ends` do not rise strictly from above `start`, or do not reach
-/// `start + row_count`; nothing is appended then.
+/// [`RunError`] where `values` and `ends` differ in length, `ends` do not rise strictly from above `start`, or do not
+/// reach `start + row_count`; nothing is appended then.
 pub fn expand_runs<T: Lane>(
     values: &[T],
     ends: &[u32],

@@ -1,5 +1,5 @@
-//! Expansion of one-byte codes into symbols of up to 8 bytes: every symbol is stored as 8 bytes, of which the next store
-//! overwrites what is too much (Boncz, Neumann, Leis: FSST, VLDB 2020, §3).
+//! Expansion of one-byte codes into symbols of up to 8 bytes: every symbol is stored as 8 bytes, of which the next
+//! store overwrites what is too much (Boncz, Neumann, Leis: FSST, VLDB 2020, §3).
 
 use std::mem::MaybeUninit;
 
@@ -63,8 +63,8 @@ impl Symbols {
         (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]))
     }
 
-    /// Appends the strings that `codes` stand for: string `k` is encoded in the codes from `ends[k - 1]` (the first from 0)
-    /// to below `ends[k]`. `string_end` is called with the length of `out` after each string. Appends at most
+    /// Appends the strings that `codes` stand for: string `k` is encoded in the codes from `ends[k - 1]` (the first
+    /// from 0) to below `ends[k]`. `string_end` is called with the length of `out` after each string. Appends at most
     /// `limit_bytes`.
     ///
     /// # Errors
@@ -80,16 +80,16 @@ impl Symbols {
         let Some(&last_end) = ends.last() else { return Ok(()) };
         let codes = codes.get(..last_end as usize).ok_or(SymbolError::Ends)?;
         self.check_known(codes)?;
-        // No more than eight bytes come from a code, so that a generous limit does not become an allocation. Places have 32
-        // bits.
+        // No more than eight bytes come from a code, so that a generous limit does not become an allocation. Places
+        // have 32 bits.
         let limit = limit_bytes.min(codes.len().saturating_mul(SYMBOL_MAX_BYTES)).min(INSIDE_ESCAPE as usize - 1);
         out.reserve(limit + SYMBOL_MAX_BYTES);
         let start = out.len();
         let room = &mut out.spare_capacity_mut()[..limit + SYMBOL_MAX_BYTES];
         let mut expansion = Expansion { symbols: self, room, limit, size: 0 };
 
-        // Strings end too often for a loop over each: codes are expanded as one stream, in blocks, and the ends of strings
-        // are looked up among the places that the codes of a block had.
+        // Strings end too often for a loop over each: codes are expanded as one stream, in blocks, and the ends of
+        // strings are looked up among the places that the codes of a block had.
         let mut places = [0; BLOCK_CODES + 2];
         let (mut block_start, mut previous_end) = (0, 0);
         let mut ends = ends.iter().map(|&end| end as usize).peekable();
@@ -119,7 +119,8 @@ impl Symbols {
         Ok(())
     }
 
-    /// That every code has a symbol. Codes are looked at one by one only where a byte is none, which may be an escaped one.
+    /// That every code has a symbol. Codes are looked at one by one only where a byte is none, which may be an escaped
+    /// one.
     fn check_known(&self, codes: &[u8]) -> Result<(), SymbolError> {
         let is_unknown = |code: u8| code >= self.count && code != ESCAPE;
         if self.count == ESCAPE || !codes.iter().fold(false, |any, &code| any | is_unknown(code)) {
@@ -154,8 +155,8 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Expands the codes from `start` on, some [`BLOCK_CODES`] of them, and returns where the next code is. `places` then
-    /// holds the size before each code of the block and before the next.
+    /// Expands the codes from `start` on, some [`BLOCK_CODES`] of them, and returns where the next code is. `places`
+    /// then holds the size before each code of the block and before the next.
     #[inline(always)]
     fn push_block(
         &mut self,
@@ -190,8 +191,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands codes four at a time while that many and one more are left in `block` and all have room; returns where the
-    /// next code is.
+    /// Expands codes four at a time while that many and one more are left in `block` and all have room; returns where
+    /// the next code is.
     #[inline(always)]
     fn push_fours(&mut self, block: &[u8], mut at: usize, places: &mut [u32; BLOCK_CODES + 2]) -> usize {
         let mut size = self.size;
@@ -239,8 +240,8 @@ impl Expansion<'_> {
     }
 }
 
-/// The highest bit of each byte that is [`ESCAPE`], and perhaps of bytes above the lowest such (Warren, Hacker's Delight,
-/// §6-1, on the complement).
+/// The highest bit of each byte that is [`ESCAPE`], and perhaps of bytes above the lowest such (Warren, Hacker's
+/// Delight, §6-1, on the complement).
 #[inline(always)]
 fn escapes(four: u32) -> u32 {
     (!four).wrapping_sub(0x0101_0101) & four & 0x8080_8080
