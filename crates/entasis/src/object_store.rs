@@ -1,0 +1,221 @@
+//! Reading from object stores.
+//!
+//! The reader of local files is driven here by a source that holds what has been fetched: where it lacks bytes it names
+//! them all, they are fetched together, and the same call is made again. Nothing is parsed twice over, and no runtime
+//! is started.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use object_store::{GetOptions, GetRange, ObjectStore, path::Path};
+
+use crate::{
+    arrow::Strings,
+    error::{Error, Result},
+    metadata::record::ColumnRecord,
+    read::{Batches, Projection, ReadLimits, ReadRequest, Reader, TAIL_BYTES},
+    source::{Fetched, coalesce},
+};
+
+/// Ranges at most this far apart are one request: what lies between takes less time than a request.
+const COALESCE_GAP_BYTES: u64 = 1024 * 1024;
+
+/// Requests under way at a time.
+const CONCURRENT_REQUESTS: usize = 10;
+
+/// A file in an object store. Every request is for the version that was opened: where it has been replaced, requests
+/// fail instead of mixing the two.
+#[derive(Clone)]
+pub struct AsyncReader {
+    object: Arc<Object>,
+    /// What the metadata is read from.
+    fetched: Arc<Fetched>,
+    reader: Reader,
+}
+
+/// One version of an object.
+struct Object {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    size_bytes: u64,
+    e_tag: Option<String>,
+}
+
+impl AsyncReader {
+    /// Opens the object at `path` by one request, for its tail.
+    pub async fn open(store: Arc<dyn ObjectStore>, path: Path) -> Result<Self> {
+        Self::open_with(store, path, ReadLimits::default()).await
+    }
+
+    /// As [`Self::open`], with other limits.
+    pub async fn open_with(store: Arc<dyn ObjectStore>, path: Path, limits: ReadLimits) -> Result<Self> {
+        let options = GetOptions { range: Some(GetRange::Suffix(TAIL_BYTES)), ..GetOptions::default() };
+        let result = store.get_opts(&path, options).await.map_err(|error| failure(&path, error))?;
+        let (meta, range) = (result.meta.clone(), result.range.clone());
+        let tail = result.bytes().await.map_err(|error| failure(&path, error))?;
+        let fetched = Fetched::new(meta.size, path.to_string());
+        fetched.insert(range.start, tail);
+        let object = Arc::new(Object { store, path, size_bytes: meta.size, e_tag: meta.e_tag });
+        let reader = object.drive(&fetched, || Reader::from_source(fetched.clone(), limits)).await?;
+        Ok(Self { object, fetched, reader })
+    }
+
+    /// Bytes of the file.
+    pub fn size_bytes(&self) -> u64 {
+        self.object.size_bytes
+    }
+
+    /// Rows of the file.
+    pub fn rows(&self) -> u64 {
+        self.reader.rows()
+    }
+
+    /// Number of row groups.
+    pub fn row_group_count(&self) -> usize {
+        self.reader.row_group_count()
+    }
+
+    /// Number of top-level columns.
+    pub fn column_count(&self) -> usize {
+        self.reader.column_count()
+    }
+
+    /// The whole schema: see [`Reader::schema`].
+    pub async fn schema(&self) -> Result<SchemaRef> {
+        self.call(|reader| reader.schema()).await
+    }
+
+    /// Numbers of the columns of this name: see [`Reader::columns_named`].
+    pub async fn columns_named(&self, name: &str) -> Result<Vec<usize>> {
+        self.call(|reader| reader.columns_named(name)).await
+    }
+
+    /// The record of a column: see [`Reader::column`].
+    pub async fn column(&self, index: usize) -> Result<Arc<ColumnRecord>> {
+        self.call(|reader| reader.column(index)).await
+    }
+
+    /// The projection of these paths: see [`Reader::projection`].
+    pub async fn projection(&self, paths: &[String]) -> Result<Projection> {
+        self.call(|reader| reader.projection(paths)).await
+    }
+
+    /// Anything of the metadata, by a call that may be made several times: each time that it lacks bytes, they are
+    /// fetched.
+    pub async fn call<T>(&self, call: impl Fn(&Reader) -> Result<T>) -> Result<T> {
+        self.object.drive(&self.fetched, || call(&self.reader)).await
+    }
+
+    /// Fetches what a call lacked: metadata for everybody, blocks for `data`.
+    async fn fetch(&self, ranges: &[Range<u64>], data: &Fetched) -> Result<()> {
+        let blocks_end = self.reader.blocks_end();
+        self.object.fetch_into(ranges, |offset| if offset < blocks_end { data } else { &self.fetched }).await
+    }
+
+    /// Reads rows in order: see [`Reader::read`].
+    pub async fn read(&self, request: ReadRequest) -> Result<AsyncBatches> {
+        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string());
+        let batches = self.call(|reader| reader.read_from(data.clone(), request.clone())).await?;
+        Ok(AsyncBatches { reader: self.clone(), data, batches })
+    }
+
+    /// Reads single rows: see [`Reader::take`].
+    pub async fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
+        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string());
+        loop {
+            match self.reader.take_from(data.clone(), rows, projection, strings) {
+                Err(Error::Missing(ranges)) => self.fetch(&ranges, &data).await?,
+                result => return result,
+            }
+        }
+    }
+}
+
+/// The rows that were asked for, in order.
+pub struct AsyncBatches {
+    reader: AsyncReader,
+    data: Arc<Fetched>,
+    batches: Batches,
+}
+
+impl AsyncBatches {
+    /// The schema of every batch.
+    pub fn schema(&self) -> &SchemaRef {
+        self.batches.schema()
+    }
+
+    /// The next batch; `None` after the last. After an error, the next batch is the one after the rows that failed.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match self.batches.next() {
+                Some(Err(Error::Missing(ranges))) => {
+                    if let Err(error) = self.reader.fetch(&ranges, &self.data).await {
+                        return Some(Err(error));
+                    }
+                }
+                next => {
+                    // Open blocks hold what they need; the rest has been read.
+                    self.data.clear();
+                    return next;
+                }
+            }
+        }
+    }
+
+    /// The batches as a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<RecordBatch>> {
+        stream::unfold(self, |mut batches| async { batches.next().await.map(|batch| (batch, batches)) })
+    }
+
+    /// All batches.
+    pub async fn collect(self) -> Result<Vec<RecordBatch>> {
+        self.into_stream().try_collect().await
+    }
+}
+
+impl Object {
+    /// Makes a call until it lacks nothing of one source.
+    async fn drive<T>(&self, fetched: &Fetched, call: impl Fn() -> Result<T>) -> Result<T> {
+        loop {
+            match call() {
+                Err(Error::Missing(ranges)) => self.fetch_into(&ranges, |_| fetched).await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Fetches ranges, near ones together, and gives each to the source that `source_of` says for its offset.
+    async fn fetch_into<'a>(&self, ranges: &[Range<u64>], source_of: impl Fn(u64) -> &'a Fetched) -> Result<()> {
+        let requests = coalesce(ranges, COALESCE_GAP_BYTES).into_iter().map(|range| self.fetch(range));
+        let mut fetched = stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
+        while let Some((offset, bytes)) = fetched.try_next().await? {
+            let end = offset + bytes.len() as u64;
+            for range in ranges.iter().filter(|range| offset <= range.start && range.end <= end) {
+                let slice = bytes.slice((range.start - offset) as usize..(range.end - offset) as usize);
+                source_of(range.start).insert(range.start, slice);
+            }
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, range: Range<u64>) -> Result<(u64, bytes::Bytes)> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            if_match: self.e_tag.clone(),
+            ..GetOptions::default()
+        };
+        let result = self.store.get_opts(&self.path, options).await.map_err(|error| failure(&self.path, error))?;
+        let bytes = result.bytes().await.map_err(|error| failure(&self.path, error))?;
+        if bytes.len() as u64 != range.end - range.start {
+            let what = format!("bytes {range:?} were asked for and {} came", bytes.len());
+            return Err(Error::Truncated { file: self.path.to_string(), what });
+        }
+        Ok((range.start, bytes))
+    }
+}
+
+fn failure(path: &Path, error: object_store::Error) -> Error {
+    Error::io(path.to_string(), std::io::Error::other(error))
+}

@@ -1,0 +1,315 @@
+//! Reading rows in order, batch by batch.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
+use entasis_encoding::{Block, Parts};
+
+use super::{
+    Projection, Reader,
+    column::{
+        BlockPlace, Opener, ReadColumn, ReadColumns, chunk_of, empty, extend_not_null, open_read_parts, part_ranges,
+        split_of,
+    },
+};
+use crate::{
+    arrow::{Split, Strings},
+    error::{Error, Result},
+    source::Source,
+};
+
+/// Which rows and columns are read, and how. [`Default`] gives what the fields say.
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// Columns: all.
+    pub projection: Projection,
+    /// Rows of the file, as far as it has them: all.
+    pub rows: Option<Range<u64>>,
+    /// Row groups, in this order: all.
+    pub row_groups: Option<Vec<usize>>,
+    /// Most rows of a batch: 65,536. A batch ends where its row group does.
+    pub batch_rows: usize,
+    /// How byte strings come: as they are stored.
+    pub strings: Strings,
+    /// Threads that decode, each some columns of a batch: 1, the caller's.
+    pub threads: usize,
+}
+
+impl Default for ReadRequest {
+    fn default() -> Self {
+        Self {
+            projection: Projection::all(),
+            rows: None,
+            row_groups: None,
+            batch_rows: entasis_encoding::BLOCK_ROWS,
+            strings: Strings::AsStored,
+            threads: 1,
+        }
+    }
+}
+
+impl Reader {
+    /// Reads rows in order. Only what the request touches is read, a batch at a time.
+    pub fn read(&self, request: ReadRequest) -> Result<Batches> {
+        self.read_from(self.inner.source.clone(), request)
+    }
+
+    /// As [`Self::read`], with blocks from another source of the same file.
+    pub(crate) fn read_from(&self, source: Arc<dyn Source>, request: ReadRequest) -> Result<Batches> {
+        if request.batch_rows == 0 || request.threads == 0 {
+            return Err(Error::InvalidArgument("batches of 0 rows, or 0 threads".to_owned()));
+        }
+        let columns = ReadColumns::new(self, request.projection.selected(), request.strings)?;
+        let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone()));
+        let states = columns.columns.iter().map(|_| ColumnState::default()).collect();
+        let pieces = self.pieces(&request)?;
+        let opener = Opener::new(self, source);
+        Ok(Batches {
+            reader: self.clone(),
+            opener,
+            schema,
+            columns,
+            states,
+            pieces,
+            batch_rows: request.batch_rows as u64,
+            threads: request.threads,
+        })
+    }
+
+    /// The rows that are asked for, by row group; the last comes first.
+    fn pieces(&self, request: &ReadRequest) -> Result<Vec<Piece>> {
+        let group_rows = self.row_group_rows()?;
+        let wanted = request.rows.clone().unwrap_or(0..u64::MAX);
+        let mut first = 0;
+        let pieces: Vec<Piece> = (0..)
+            .zip(group_rows)
+            .map(|(row_group, &rows)| {
+                let start = wanted.start.clamp(first, first + rows) - first;
+                let end = wanted.end.clamp(first, first + rows) - first;
+                first += rows;
+                Piece { row_group, rows: start..end }
+            })
+            .collect();
+        let mut asked = match &request.row_groups {
+            None => pieces,
+            Some(row_groups) => {
+                let piece = |&row_group: &usize| {
+                    let missing = || Error::InvalidArgument(format!("row group {row_group} of {}", pieces.len()));
+                    pieces.get(row_group).cloned().ok_or_else(missing)
+                };
+                row_groups.iter().map(piece).collect::<Result<_>>()?
+            }
+        };
+        asked.retain(|piece| !piece.rows.is_empty());
+        asked.reverse();
+        Ok(asked)
+    }
+}
+
+/// Rows of one row group.
+#[derive(Debug, Clone)]
+struct Piece {
+    row_group: usize,
+    rows: Range<u64>,
+}
+
+/// What is open of a column.
+#[derive(Default)]
+struct ColumnState {
+    /// The row group whose shared parts are open.
+    chunk: Option<(usize, Parts)>,
+    /// Blocks of that row group, by number.
+    blocks: BTreeMap<usize, Block>,
+}
+
+/// The rows that were asked for, in order. After an error, the next batch is the one after the rows that failed.
+pub struct Batches {
+    reader: Reader,
+    opener: Opener,
+    schema: SchemaRef,
+    columns: ReadColumns,
+    states: Vec<ColumnState>,
+    /// What is left; the next comes last.
+    pieces: Vec<Piece>,
+    batch_rows: u64,
+    threads: usize,
+}
+
+impl Batches {
+    /// The schema of every batch.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Rows that are left.
+    pub fn rows_left(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.rows.end - piece.rows.start).sum()
+    }
+
+    fn read_batch(&mut self, row_group: usize, rows: Range<u64>) -> Result<RecordBatch> {
+        self.open_blocks(row_group, &rows)?;
+        let parts = self.decode(row_group, &rows)?;
+        let file = self.reader.name();
+        let arrays = self.columns.assemble(parts, file)?;
+        let count = (rows.end - rows.start) as usize;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map_err(|error| Error::corrupt(file, format!("row group {row_group}"), 0, error.to_string()))
+    }
+
+    /// Opens what the rows need and isn't open: all columns' bytes are asked for together.
+    fn open_blocks(&mut self, row_group: usize, rows: &Range<u64>) -> Result<()> {
+        let group_rows = self.reader.row_group_rows()?[row_group];
+        let mut ranges = Vec::new();
+        for (column, state) in self.columns.columns.iter().zip(&self.states) {
+            let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+            if !state.is_in(row_group) {
+                ranges.extend(part_ranges(&self.opener, column, chunk)?);
+            }
+            for (block, _, reference) in chunk.overlapping(rows.clone()) {
+                if !state.is_open(row_group, block) {
+                    let name = || BlockPlace { row_group, block }.name(column);
+                    ranges.push(self.opener.check_range(reference.range(), name)?);
+                }
+            }
+        }
+        let mut read = self.opener.source.read_many(&ranges)?.into_iter();
+        let mut first_error = None;
+        for (column, state) in self.columns.columns.iter().zip(&mut self.states) {
+            let opened = state.open(&self.reader, &self.opener, column, row_group, group_rows, rows, &mut read);
+            if let (Err(error), None) = (opened, &first_error) {
+                first_error = Some(error);
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn decode(&self, row_group: usize, rows: &Range<u64>) -> Result<Vec<Split>> {
+        let columns = &self.columns.columns;
+        let decode = |index: usize| self.decode_column(&columns[index], &self.states[index], row_group, rows);
+        if self.threads == 1 || columns.len() < 2 {
+            return (0..columns.len()).map(decode).collect();
+        }
+        let threads = self.threads.min(columns.len());
+        let next = Mutex::new(0..columns.len());
+        let decode_some = || {
+            let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            std::iter::from_fn(take).map(|index| (index, decode(index))).collect::<Vec<_>>()
+        };
+        let mut decoded = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(decode_some)).collect();
+            let mut decoded = decode_some();
+            for other in others {
+                match other.join() {
+                    Ok(some) => decoded.extend(some),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            decoded
+        });
+        decoded.sort_by_key(|(index, _)| *index);
+        decoded.into_iter().map(|(_, split)| split).collect()
+    }
+
+    fn decode_column(
+        &self,
+        column: &ReadColumn,
+        state: &ColumnState,
+        row_group: usize,
+        rows: &Range<u64>,
+    ) -> Result<Split> {
+        let group_rows = self.reader.row_group_rows()?[row_group];
+        let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+        let mut decoded = empty(column)?;
+        if chunk.blocks.is_empty() {
+            extend_not_null(&mut decoded, (rows.end - rows.start) as usize);
+        }
+        for (number, first, reference) in chunk.overlapping(rows.clone()) {
+            let end = first + u64::from(reference.rows);
+            let wanted = (rows.start.max(first) - first) as usize..(rows.end.min(end) - first) as usize;
+            let place = BlockPlace { row_group, block: number };
+            let block = state.blocks.get(&number).ok_or_else(|| {
+                Error::corrupt(self.reader.name(), place.name(column), reference.offset, "it couldn't be opened")
+            })?;
+            block
+                .decode(wanted, &mut decoded)
+                .map_err(|error| self.opener.place(error, &place.name(column), reference.offset))?;
+        }
+        split_of(column, decoded, self.reader.name())
+    }
+}
+
+impl ColumnState {
+    fn is_in(&self, row_group: usize) -> bool {
+        self.chunk.as_ref().is_some_and(|(open, _)| *open == row_group)
+    }
+
+    fn is_open(&self, row_group: usize, block: usize) -> bool {
+        self.is_in(row_group) && self.blocks.contains_key(&block)
+    }
+
+    /// Opens what isn't open of the blocks that hold `rows`, and closes those that don't. Takes from `read` exactly
+    /// what was asked for, even where something is damaged.
+    #[allow(clippy::too_many_arguments, reason = "one caller, which has them all at hand")]
+    fn open(
+        &mut self,
+        reader: &Reader,
+        opener: &Opener,
+        column: &ReadColumn,
+        row_group: usize,
+        group_rows: u64,
+        rows: &Range<u64>,
+        read: &mut impl Iterator<Item = Bytes>,
+    ) -> Result<()> {
+        let chunk = chunk_of(reader, column, row_group, group_rows)?;
+        let parts_read: Option<Vec<Bytes>> =
+            (!self.is_in(row_group)).then(|| read.by_ref().take(chunk.parts.len()).collect());
+        let mut blocks_read = Vec::new();
+        for (number, _, reference) in chunk.overlapping(rows.clone()) {
+            if !self.is_open(row_group, number) {
+                blocks_read.extend(read.next().map(|bytes| (number, reference, bytes)));
+            }
+        }
+        if let Some(parts_read) = parts_read {
+            self.blocks.clear();
+            self.chunk = None;
+            self.chunk = Some((row_group, open_read_parts(opener, column, chunk, parts_read)?));
+        }
+        let Some((_, parts)) = &self.chunk else { return Ok(()) };
+        let first_needed = chunk.overlapping(rows.clone()).next().map_or(0, |(number, ..)| number);
+        self.blocks = self.blocks.split_off(&first_needed);
+        for (number, reference, bytes) in blocks_read {
+            let place = BlockPlace { row_group, block: number };
+            self.blocks.insert(number, opener.open_block(column, &place, reference, parts, bytes)?);
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.pieces.last()?;
+        let row_group = piece.row_group;
+        let rows = piece.rows.start..piece.rows.end.min(piece.rows.start.saturating_add(self.batch_rows));
+        let batch = self.read_batch(row_group, rows.clone());
+        // What hasn't been fetched yet is asked for again.
+        if !matches!(batch, Err(Error::Missing(_)))
+            && let Some(piece) = self.pieces.last_mut()
+        {
+            piece.rows.start = rows.end;
+            if piece.rows.is_empty() {
+                self.pieces.pop();
+            }
+        }
+        Some(batch)
+    }
+}

@@ -1,0 +1,338 @@
+//! From a column's record to open blocks and arrays.
+
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, Field};
+use bytes::Bytes;
+use entasis_encoding::{Block, Decoded, DecodedValues, LargeValues, Limits, Parts, Physical};
+
+use super::{Reader, projection::Selected};
+use crate::{
+    arrow::{ColumnNode, Split, Strings, empty_decoded, target_type, to_arrow},
+    error::{Error, Result},
+    metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef},
+    source::Source,
+};
+
+/// The bytes that are fetched beyond a large value that isn't at hand: those after it are likely to be asked for next.
+const LARGE_AHEAD_BYTES: u64 = 1024 * 1024;
+
+/// A column that is read: a leaf, or the validity of a struct.
+pub(super) struct ReadColumn {
+    /// Number of the top-level column, and place in its tree in pre-order: what tells columns of a file apart.
+    pub key: (usize, usize),
+    pub record: Arc<ColumnRecord>,
+    /// Names joined by dots.
+    pub path: String,
+    pub physical: Physical,
+    /// The Arrow type that is wanted; boolean for the validity of a struct.
+    pub data_type: DataType,
+}
+
+/// Columns that are read, and how they are put together.
+pub(super) struct ReadColumns {
+    /// One per top-level column that is read; `columns` holds the columns of all trees in pre-order.
+    pub trees: Vec<ColumnNode>,
+    pub columns: Vec<ReadColumn>,
+}
+
+impl ReadColumns {
+    /// The columns of `selected`, with byte strings as `strings` wants them.
+    pub fn new(reader: &Reader, selected: Option<&[Selected]>, strings: Strings) -> Result<Self> {
+        let mut all = Self { trees: Vec::new(), columns: Vec::new() };
+        match selected {
+            None => {
+                for (number, record) in reader.columns()?.iter().enumerate() {
+                    all.add_tree(number, record, None, strings)?;
+                }
+            }
+            Some(selected) => {
+                for column in selected {
+                    let record = reader.column(column.column)?;
+                    all.add_tree(column.column, &record, column.fields.as_deref(), strings)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn add_tree(
+        &mut self,
+        number: usize,
+        record: &Arc<ColumnRecord>,
+        fields: Option<&[Selected]>,
+        strings: Strings,
+    ) -> Result<()> {
+        let tree = self.add((number, 0), record, record.field.name().clone(), fields, strings)?;
+        self.trees.push(tree);
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        key: (usize, usize),
+        record: &Arc<ColumnRecord>,
+        path: String,
+        fields: Option<&[Selected]>,
+        strings: Strings,
+    ) -> Result<ColumnNode> {
+        let physical = record.physical()?;
+        let Some(children) = &record.children else {
+            if fields.is_some() {
+                return Err(Error::InvalidArgument(format!("column {path:?} has no fields")));
+            }
+            let data_type = target_type(record.field.data_type(), strings);
+            let field = match &data_type == record.field.data_type() {
+                true => record.field.clone(),
+                false => Arc::new(Field::clone(&record.field).with_data_type(data_type.clone())),
+            };
+            self.columns.push(ReadColumn { key, record: record.clone(), path, physical: physical.clone(), data_type });
+            return Ok(ColumnNode { field, physical, children: None });
+        };
+        let node = ColumnNode { field: record.field.clone(), physical: physical.clone(), children: None };
+        let data_type = DataType::Boolean;
+        self.columns.push(ReadColumn { key, record: record.clone(), path: path.clone(), physical, data_type });
+        let whole: Vec<Selected>;
+        let fields = match fields {
+            Some(fields) => fields,
+            None => {
+                whole = (0..children.len()).map(|column| Selected { column, fields: None }).collect();
+                &whole
+            }
+        };
+        // Each field's place in pre-order.
+        let places: Vec<usize> = children
+            .iter()
+            .scan(key.1 + 1, |place, child| {
+                let own = *place;
+                *place += child.column_count();
+                Some(own)
+            })
+            .collect();
+        let add_field = |field: &Selected| {
+            let child = children.get(field.column).ok_or_else(|| {
+                Error::InvalidArgument(format!("field {} of column {path:?} with {}", field.column, children.len()))
+            })?;
+            let path = format!("{path}.{}", child.field.name());
+            self.add((key.0, places[field.column]), child, path, field.fields.as_deref(), strings)
+        };
+        let nodes = fields.iter().map(add_field).collect::<Result<_>>()?;
+        Ok(node.with_children(nodes))
+    }
+
+    /// The arrays of all trees, from those of all columns.
+    pub fn assemble(&self, parts: Vec<Split>, file: &str) -> Result<Vec<ArrayRef>> {
+        let mut parts = parts.into_iter();
+        let assemble = |tree: &ColumnNode| {
+            tree.assemble(&mut parts)
+                .map_err(|error| Error::corrupt(file, format!("column {:?}", tree.field.name()), 0, error.to_string()))
+        };
+        self.trees.iter().map(assemble).collect()
+    }
+}
+
+/// What blocks are opened with.
+pub(super) struct Opener {
+    pub source: Arc<dyn Source>,
+    large: Arc<LargeRegion>,
+    limits: Limits,
+    /// Blocks lie before the metadata.
+    blocks_end: u64,
+}
+
+impl Opener {
+    /// Opens blocks of the file of `reader`, from bytes of `source`.
+    pub fn new(reader: &Reader, source: Arc<dyn Source>) -> Self {
+        let blocks_end = reader.blocks_end();
+        let large = Arc::new(LargeRegion { source: source.clone(), end: blocks_end, failure: Mutex::default() });
+        let limits = Limits { decoded_bytes: reader.inner.limits.decoded_bytes };
+        Self { source, large, limits, blocks_end }
+    }
+
+    /// Checks that a block lies where blocks are and isn't longer than a reader may hold.
+    pub fn check_range(&self, range: Range<u64>, part: impl Fn() -> String) -> Result<Range<u64>> {
+        let file = self.source.name();
+        let size_bytes = range.end - range.start;
+        if range.end > self.blocks_end {
+            let what = format!("it has {size_bytes} bytes, but the blocks end at byte {}", self.blocks_end);
+            return Err(Error::corrupt(file, part(), range.start, what));
+        }
+        // Encoded values may be a little longer than decoded ones, but not a lot.
+        let limit = self.limits.decoded_bytes.saturating_add(1024 * 1024);
+        if size_bytes > limit {
+            let (what, part, offset) = ("size".to_owned(), part(), range.start);
+            return Err(Error::OverLimit { file: file.to_owned(), part, offset, what, declared: size_bytes, limit });
+        }
+        Ok(range)
+    }
+
+    /// Opens a shared part.
+    pub fn open_part(&self, column: &ReadColumn, part: &PartRef, number: usize, bytes: Bytes) -> Result<Block> {
+        let name = || format!("column {:?}, shared part {number}", column.path);
+        Block::open(bytes, &Parts::new(), Some(self.large.clone()), &self.limits)
+            .map_err(|error| self.place(error, &name(), part.offset))
+    }
+
+    /// Opens a block and holds it against what the record says.
+    pub fn open_block(
+        &self,
+        column: &ReadColumn,
+        place: &BlockPlace,
+        block: &BlockRef,
+        parts: &Parts,
+        bytes: Bytes,
+    ) -> Result<Block> {
+        let open = Block::open(bytes, parts, Some(self.large.clone()), &self.limits)
+            .map_err(|error| self.place(error, &place.name(column), block.offset))?;
+        if open.rows() != block.rows as usize || *open.physical() != column.physical {
+            let what = format!(
+                "{} rows of {}, where the record says {} of {}",
+                open.rows(),
+                open.physical(),
+                block.rows,
+                column.physical
+            );
+            return Err(Error::corrupt(self.source.name(), place.name(column), block.offset, what));
+        }
+        Ok(open)
+    }
+
+    /// Gives an error of a block its place in the file. What the source said about a large value comes first.
+    pub fn place(&self, error: entasis_encoding::Error, part: &str, offset: u64) -> Error {
+        match (self.large.take_failure(), error) {
+            (Some(failure), entasis_encoding::Error::LargeValue(_)) => failure,
+            (_, error) => Error::in_block(error, self.source.name(), part, offset),
+        }
+    }
+}
+
+/// Which block of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct BlockPlace {
+    pub row_group: usize,
+    pub block: usize,
+}
+
+impl BlockPlace {
+    /// What errors call the block.
+    pub fn name(&self, column: &ReadColumn) -> String {
+        format!("column {:?}, row group {}, block {}", column.path, self.row_group, self.block)
+    }
+}
+
+/// The region for large values, and the last failure to read it.
+struct LargeRegion {
+    source: Arc<dyn Source>,
+    end: u64,
+    failure: Mutex<Option<Error>>,
+}
+
+impl LargeRegion {
+    fn take_failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl LargeValues for LargeRegion {
+    fn fetch(&self, offset: u64, size_bytes: u64) -> entasis_encoding::Result<Bytes> {
+        let refuse = |what: String| entasis_encoding::Error::LargeValue(what);
+        let end = offset.checked_add(size_bytes).filter(|&end| end <= self.end);
+        let end = end.ok_or_else(|| refuse(format!("{size_bytes} bytes at {offset} aren't in the file")))?;
+        self.source.read(offset..end).map_err(|error| {
+            let what = refuse(error.to_string());
+            let error = match error {
+                Error::Missing(_) => Error::Missing(vec![offset..end.saturating_add(LARGE_AHEAD_BYTES).min(self.end)]),
+                other => other,
+            };
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            what
+        })
+    }
+}
+
+/// The chunk of a column in a row group of `rows`.
+pub(super) fn chunk_of<'a>(reader: &Reader, column: &'a ReadColumn, row_group: usize, rows: u64) -> Result<&'a Chunk> {
+    column.record.chunk(row_group, rows, reader.name(), &column.path)
+}
+
+/// What was decoded of a column as what its tree takes. Nulls of a struct are the zeros of its validity.
+pub(super) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Result<Split> {
+    if column.record.children.is_some() {
+        let rows = decoded.rows;
+        let DecodedValues::Bool(bits) = decoded.values else {
+            return Err(Error::corrupt(file, format!("column {:?}", column.path), 0, "its validity isn't boolean"));
+        };
+        let nulls = NullBuffer::new(BooleanBuffer::new(bits.into_bytes().into(), 0, rows));
+        return Ok(Split::Struct(rows, (nulls.null_count() > 0).then_some(nulls)));
+    }
+    match to_arrow(decoded, &column.data_type) {
+        Ok(array) => Ok(Split::Leaf(array)),
+        Err(error @ (Error::Unsupported(_) | Error::InvalidArgument(_))) => Err(error),
+        Err(error) => Err(Error::corrupt(file, format!("column {:?}", column.path), 0, error.to_string())),
+    }
+}
+
+/// An empty place for decoded values of a column.
+pub(super) fn empty(column: &ReadColumn) -> Result<Decoded> {
+    empty_decoded(&column.data_type)
+}
+
+/// Rows of a struct that has no blocks, as nothing of it is null.
+pub(super) fn extend_not_null(decoded: &mut Decoded, rows: usize) {
+    if let DecodedValues::Bool(bits) = &mut decoded.values {
+        bits.extend_constant(true, rows);
+    }
+    decoded.extend_valid(rows);
+}
+
+/// Opens one block of a column, with its shared parts.
+pub(super) fn open_one(reader: &Reader, record: &ColumnRecord, row_group: usize, block: usize) -> Result<Block> {
+    let column = ReadColumn {
+        key: (0, 0),
+        record: Arc::new(record.clone()),
+        path: record.field.name().clone(),
+        physical: record.physical()?,
+        data_type: record.field.data_type().clone(),
+    };
+    let place = BlockPlace { row_group, block };
+    let chunk = record.chunks.get(row_group);
+    let (Some(chunk), Some(reference)) = (chunk, chunk.and_then(|chunk| chunk.blocks.get(block))) else {
+        return Err(Error::InvalidArgument(format!("there is no {}", place.name(&column))));
+    };
+    let opener = Opener::new(reader, reader.inner.source.clone());
+    let parts = open_parts(&opener, &column, chunk)?;
+    let range = opener.check_range(reference.range(), || place.name(&column))?;
+    opener.open_block(&column, &place, reference, &parts, opener.source.read(range)?)
+}
+
+/// Reads and opens all shared parts of a chunk.
+pub(super) fn open_parts(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Parts> {
+    let ranges = part_ranges(opener, column, chunk)?;
+    open_read_parts(opener, column, chunk, opener.source.read_many(&ranges)?)
+}
+
+/// Where the shared parts of a chunk are.
+pub(super) fn part_ranges(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Vec<Range<u64>>> {
+    let name = |number: usize| format!("column {:?}, shared part {number}", column.path);
+    let range = |(number, part): (usize, &PartRef)| opener.check_range(part.range(), || name(number));
+    chunk.parts.iter().enumerate().map(range).collect()
+}
+
+/// Opens the shared parts of a chunk, which have been read.
+pub(super) fn open_read_parts(
+    opener: &Opener,
+    column: &ReadColumn,
+    chunk: &Chunk,
+    read: impl IntoIterator<Item = Bytes>,
+) -> Result<Parts> {
+    let mut parts = Parts::new();
+    for ((number, part), bytes) in chunk.parts.iter().enumerate().zip(read) {
+        parts.push(opener.open_part(column, part, number, bytes)?);
+    }
+    Ok(parts)
+}

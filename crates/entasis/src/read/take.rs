@@ -1,0 +1,213 @@
+//! Reading single rows.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, MutexGuard, PoisonError},
+};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::Schema;
+use bytes::Bytes;
+use entasis_encoding::{Block, Parts};
+
+use super::{
+    Projection, Reader,
+    cache::BlockCache,
+    column::{
+        BlockPlace, Opener, ReadColumn, ReadColumns, chunk_of, empty, extend_not_null, open_read_parts, part_ranges,
+        split_of,
+    },
+};
+use crate::{
+    arrow::{Split, Strings},
+    error::{Error, Result},
+    metadata::record::BlockRef,
+    source::Source,
+};
+
+impl Reader {
+    /// The rows of these numbers, in their order; a number may come several times. Blocks stay open for further calls,
+    /// up to [`ReadLimits::open_block_bytes`](super::ReadLimits). A number past the last row is
+    /// [`Error::InvalidArgument`].
+    pub fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
+        self.take_from(self.inner.source.clone(), rows, projection, strings)
+    }
+
+    /// As [`Self::take`], with blocks from another source of the same file.
+    pub(crate) fn take_from(
+        &self,
+        source: Arc<dyn Source>,
+        rows: &[u64],
+        projection: &Projection,
+        strings: Strings,
+    ) -> Result<RecordBatch> {
+        if let Some(row) = rows.iter().find(|&&row| row >= self.rows()) {
+            return Err(Error::InvalidArgument(format!("row {row} of {}", self.rows())));
+        }
+        let columns = ReadColumns::new(self, projection.selected(), strings)?;
+        let mut sorted = rows.to_vec();
+        let is_sorted = sorted.is_sorted();
+        sorted.sort_unstable();
+        let groups = self.by_row_group(&sorted)?;
+        let opener = Opener::new(self, source);
+        let open = self.open_for(&opener, &columns.columns, &groups)?;
+        let decode = |column: &ReadColumn| self.get(&opener, column, &groups, &open);
+        let parts = columns.columns.iter().map(decode).collect::<Result<Vec<Split>>>()?;
+        let mut arrays = columns.assemble(parts, self.name())?;
+        if !is_sorted {
+            let order = order_of(rows);
+            let reorder = |array: &ArrayRef| Ok(arrow_select::take::take(array, &order, None)?);
+            arrays = arrays.iter().map(reorder).collect::<Result<_>>()?;
+        }
+        let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
+        let schema = Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone());
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
+            .map_err(|error| Error::corrupt(self.name(), "rows", 0, error.to_string()))
+    }
+
+    /// Cuts ascending rows of the file into ascending rows of row groups.
+    fn by_row_group(&self, rows: &[u64]) -> Result<Vec<GroupRows>> {
+        let mut groups = Vec::new();
+        let (mut first, mut rest) = (0, rows);
+        for (row_group, &group_rows) in self.row_group_rows()?.iter().enumerate() {
+            let end = first + group_rows;
+            let (here, after) = rest.split_at(rest.partition_point(|&row| row < end));
+            if !here.is_empty() {
+                let rows = here.iter().map(|row| row - first).collect();
+                groups.push(GroupRows { row_group, group_rows, rows });
+            }
+            (first, rest) = (end, after);
+        }
+        Ok(groups)
+    }
+
+    fn cache(&self) -> MutexGuard<'_, BlockCache> {
+        self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens every block that the rows touch: what isn't open already is read together.
+    fn open_for(&self, opener: &Opener, columns: &[ReadColumn], groups: &[GroupRows]) -> Result<OpenBlocks> {
+        let mut open = OpenBlocks::default();
+        let (mut ranges, mut missing_parts, mut missing_blocks) = (Vec::new(), Vec::new(), Vec::new());
+        for column in columns {
+            for group in groups {
+                let (row_group, chunk) = (group.row_group, chunk_of(self, column, group.row_group, group.group_rows)?);
+                let key = (column.key, row_group);
+                match self.cache().parts(column.key, row_group) {
+                    Some(parts) => drop(open.parts.insert(key, parts)),
+                    None => {
+                        let part_ranges = part_ranges(opener, column, chunk)?;
+                        missing_parts.push((column, row_group, chunk, ranges.len()..ranges.len() + part_ranges.len()));
+                        ranges.extend(part_ranges);
+                    }
+                }
+                for (place, reference, _) in group.by_block(&chunk.blocks) {
+                    match self.cache().block(column.key, place) {
+                        Some(block) => drop(open.blocks.insert((column.key, place), block)),
+                        None => {
+                            missing_blocks.push((column, place, reference, ranges.len()));
+                            ranges.push(opener.check_range(reference.range(), || place.name(column))?);
+                        }
+                    }
+                }
+            }
+        }
+        let read: Vec<Bytes> = opener.source.read_many(&ranges)?;
+        for (column, row_group, chunk, range) in missing_parts {
+            let size_bytes = chunk.parts.iter().map(|part| part.size_bytes).sum();
+            let parts = open_read_parts(opener, column, chunk, read[range].iter().cloned())?;
+            self.cache().insert_parts(column.key, row_group, parts.clone(), size_bytes);
+            open.parts.insert((column.key, row_group), parts);
+        }
+        for (column, place, reference, index) in missing_blocks {
+            let parts = &open.parts[&(column.key, place.row_group)];
+            let block = opener.open_block(column, &place, reference, parts, read[index].clone())?;
+            self.cache().insert_block(column.key, place, block.clone(), reference.size_bytes);
+            open.blocks.insert((column.key, place), block);
+        }
+        Ok(open)
+    }
+
+    /// The rows of one column, in ascending order.
+    fn get(&self, opener: &Opener, column: &ReadColumn, groups: &[GroupRows], open: &OpenBlocks) -> Result<Split> {
+        let mut decoded = empty(column)?;
+        for group in groups {
+            let chunk = chunk_of(self, column, group.row_group, group.group_rows)?;
+            if chunk.blocks.is_empty() {
+                extend_not_null(&mut decoded, group.rows.len());
+            }
+            for (place, reference, rows) in group.by_block(&chunk.blocks) {
+                open.blocks[&(column.key, place)]
+                    .get(&rows, &mut decoded)
+                    .map_err(|error| opener.place(error, &place.name(column), reference.offset))?;
+            }
+        }
+        split_of(column, decoded, self.name())
+    }
+}
+
+/// What is open for one call.
+#[derive(Default)]
+struct OpenBlocks {
+    parts: HashMap<((usize, usize), usize), Parts>,
+    blocks: HashMap<((usize, usize), BlockPlace), Block>,
+}
+
+/// Rows of a row group, ascending.
+struct GroupRows {
+    row_group: usize,
+    group_rows: u64,
+    rows: Vec<u64>,
+}
+
+impl GroupRows {
+    /// The blocks that hold rows, each with those rows, counted from the block's first.
+    fn by_block<'a>(
+        &'a self,
+        blocks: &'a [BlockRef],
+    ) -> impl Iterator<Item = (BlockPlace, &'a BlockRef, Vec<u32>)> + 'a {
+        let (mut first, mut rest) = (0, &self.rows[..]);
+        blocks.iter().enumerate().filter_map(move |(number, block)| {
+            let end = first + u64::from(block.rows);
+            let (here, after) = rest.split_at(rest.partition_point(|&row| row < end));
+            let rows: Vec<u32> = here.iter().map(|row| (row - first) as u32).collect();
+            (first, rest) = (end, after);
+            let place = BlockPlace { row_group: self.row_group, block: number };
+            (!rows.is_empty()).then_some((place, block, rows))
+        })
+    }
+}
+
+/// Where each of `rows` is among all of them sorted.
+fn order_of(rows: &[u64]) -> UInt64Array {
+    let mut by_row: Vec<usize> = (0..rows.len()).collect();
+    by_row.sort_by_key(|&index| rows[index]);
+    let mut order = vec![0; rows.len()];
+    by_row.iter().enumerate().for_each(|(place, &index)| order[index] = place as u64);
+    order.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_the_call_comes_back() {
+        let rows = [7, 3, 3, 9, 0, 7];
+        let mut sorted = rows;
+        sorted.sort_unstable();
+        let order = order_of(&rows);
+        let back: Vec<_> = order.values().iter().map(|&place| sorted[place as usize]).collect();
+        assert_eq!(back, rows);
+    }
+
+    #[test]
+    fn rows_find_their_blocks() {
+        let block = |rows| BlockRef { offset: 0, size_bytes: 0, rows, zone: crate::zone::Zone::default() };
+        let blocks = [block(1_024), block(2_048), block(5)];
+        let group = GroupRows { row_group: 4, group_rows: 3_077, rows: vec![0, 0, 1_023, 3_072, 3_076] };
+        let found: Vec<_> = group.by_block(&blocks).map(|(place, _, rows)| (place.block, rows)).collect();
+        assert_eq!(found, [(0, vec![0, 0, 1_023]), (2, vec![0, 4])]);
+    }
+}

@@ -1,0 +1,59 @@
+//! What can be chosen when a file is written.
+
+pub use entasis_encoding::EncodeOptions;
+
+use crate::error::{Error, Result};
+
+/// How a file is written. [`Default`] gives what the fields say.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Most rows of a row group: 1,048,576.
+    pub row_group_rows: u64,
+    /// Decoded bytes at which a row group ends, at the next multiple of 1,024 rows: 512 MiB.
+    pub row_group_bytes: u64,
+    /// What the file should say about itself, in this order: nothing.
+    pub user_metadata: Vec<(String, Vec<u8>)>,
+    /// The order in which rows come, the most significant column first: none. It is verified, not made.
+    pub sort_order: Vec<SortColumn>,
+    /// Threads that encode: 1, the caller's. The bytes of the file don't depend on it.
+    pub threads: usize,
+    /// How blocks are encoded.
+    pub encode: EncodeOptions,
+}
+
+/// A column of the declared sort order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortColumn {
+    /// Path of the column: its name, or names of structs and the field in them joined by dots.
+    pub column: String,
+    /// Largest values first.
+    pub descending: bool,
+    /// Nulls before all values, whatever the direction.
+    pub nulls_first: bool,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            row_group_rows: 1_048_576,
+            row_group_bytes: 512 * 1024 * 1024,
+            user_metadata: Vec::new(),
+            sort_order: Vec::new(),
+            threads: 1,
+            encode: EncodeOptions::default(),
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Refuses numbers that no file can have.
+    pub(super) fn check(&self) -> Result<()> {
+        if !(1..=u64::from(u32::MAX)).contains(&self.row_group_rows) {
+            return Err(Error::InvalidArgument(format!("row groups of {} rows", self.row_group_rows)));
+        }
+        if self.row_group_bytes == 0 || self.threads == 0 {
+            return Err(Error::InvalidArgument("row groups of 0 bytes, or 0 threads".to_owned()));
+        }
+        Ok(())
+    }
+}

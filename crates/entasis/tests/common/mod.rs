@@ -1,0 +1,92 @@
+//! What several tests need: files in memory, and comparison by the crate's own oracle.
+
+#![allow(dead_code, reason = "every test uses some of it")]
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use entasis::{Batches, ReadRequest, Reader, Result, WriteOptions, Writer, compare::first_difference, source::Source};
+
+/// A file of these batches.
+pub fn write(schema: &SchemaRef, batches: &[RecordBatch], options: WriteOptions) -> Bytes {
+    let mut writer = Writer::new(Vec::new(), schema.clone(), options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    let (bytes, summary) = writer.finish().unwrap();
+    assert_eq!(summary.size_bytes, bytes.len() as u64);
+    assert_eq!(summary.rows, batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
+    bytes.into()
+}
+
+/// All rows of a request as one batch.
+pub fn collect(batches: Batches) -> Result<RecordBatch> {
+    let schema = batches.schema().clone();
+    let batches = batches.collect::<Result<Vec<_>>>()?;
+    Ok(concat(&schema, &batches))
+}
+
+/// The batches one after the other, also where they have no columns.
+pub fn concat(schema: &SchemaRef, batches: &[RecordBatch]) -> RecordBatch {
+    if schema.fields().is_empty() {
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
+        return RecordBatch::try_new_with_options(schema.clone(), vec![], &options).unwrap();
+    }
+    arrow_select::concat::concat_batches(schema, batches).unwrap()
+}
+
+pub fn read_all(reader: &Reader) -> Result<RecordBatch> {
+    collect(reader.read(ReadRequest::default())?)
+}
+
+/// Fails, with the place, unless the batches hold the same.
+pub fn assert_same(left: &RecordBatch, right: &RecordBatch, context: &str) {
+    assert_eq!(left.num_rows(), right.num_rows(), "{context}");
+    if let Some(difference) = first_difference(left, right).unwrap() {
+        panic!("{context}: {difference}");
+    }
+}
+
+/// A source that counts what is read of it.
+pub struct Counted<S> {
+    pub source: S,
+    pub reads: AtomicU64,
+    pub bytes: AtomicU64,
+    pub ranges: Mutex<Vec<Range<u64>>>,
+}
+
+impl<S: Source> Counted<S> {
+    pub fn new(source: S) -> Arc<Self> {
+        Arc::new(Self { source, reads: AtomicU64::new(0), bytes: AtomicU64::new(0), ranges: Mutex::default() })
+    }
+
+    /// Reads and bytes since the last call.
+    pub fn take_counts(&self) -> (u64, u64) {
+        self.ranges.lock().unwrap().clear();
+        (self.reads.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl<S: Source> Source for Counted<S> {
+    fn size_bytes(&self) -> u64 {
+        self.source.size_bytes()
+    }
+
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
+        self.ranges.lock().unwrap().push(range.clone());
+        self.source.read(range)
+    }
+}
