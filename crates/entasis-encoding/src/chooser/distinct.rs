@@ -19,8 +19,8 @@ impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
         match &column.values {
-            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct(lanes, hash_lane, limit)),
-            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), limit),
+            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct(lanes, hash_lane, |a, b| a == b, limit)),
+            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), |a, b| same_string(a, b), limit),
             _ => None,
         }
     }
@@ -55,19 +55,30 @@ pub(crate) fn hash_lane<T: Lane>(lane: &T) -> u64 {
     }
 }
 
-fn distinct<T: Copy + Eq>(values: &[T], hash: impl Fn(&T) -> u64, limit: usize) -> Option<Distinct> {
+/// Equality of byte strings that is quick for those of different length and for those that are one and the same.
+#[inline]
+pub(crate) fn same_string(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len() && (left.is_empty() || std::ptr::eq(left.as_ptr(), right.as_ptr()) || left == right)
+}
+
+fn distinct<T: Copy>(
+    values: &[T],
+    hash: impl Fn(&T) -> u64,
+    same: impl Fn(&T, &T) -> bool,
+    limit: usize,
+) -> Option<Distinct> {
     let mut table = Table::with_capacity(values.len().min(4096));
     let mut codes = Vec::with_capacity(values.len());
     let mut first_rows: Vec<u32> = Vec::new();
     let mut last: Option<(T, u32)> = None;
     for (row, value) in values.iter().enumerate() {
         if let Some((previous, code)) = last {
-            if previous == *value {
+            if same(&previous, value) {
                 codes.push(code);
                 continue;
             }
         }
-        let code = table.find_or_insert(hash(value), |code| values[first_rows[code as usize] as usize] == *value);
+        let code = table.find_or_insert(hash(value), |code| same(&values[first_rows[code as usize] as usize], value));
         if code as usize == first_rows.len() {
             if first_rows.len() == limit {
                 return None;

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::distinct::Distinct;
+use super::distinct::{Distinct, same_string};
 use crate::encodings::bitpack::plan;
 use crate::fsst::SymbolTable;
 use crate::values::{Column, LaneAccess, Lanes, Values};
@@ -51,7 +51,7 @@ impl<'a> Statistics<'a> {
                 Some((1..self.rows).filter(|&row| bits.get(row) != bits.get(row - 1)).count() + self.rows.min(1))
             }
             Values::Bytes(strings) => {
-                Some(strings.windows(2).filter(|pair| pair[0] != pair[1]).count() + self.rows.min(1))
+                Some(strings.windows(2).filter(|pair| !same_string(pair[0], pair[1])).count() + self.rows.min(1))
             }
             _ => None,
         })
@@ -206,7 +206,7 @@ impl<'a> StringStatistics<'a> {
     /// Bytes that one value of a dictionary takes, about.
     pub fn distinct_value_bytes(&self) -> f64 {
         let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
-        let ratio = if self.total_bytes < 512 { 1.0 } else { self.symbols().0.min(1.0) };
+        let ratio = if self.total_bytes < 4096 { 1.0 } else { self.symbols().0.min(1.0) };
         average * ratio + 0.75
     }
 }

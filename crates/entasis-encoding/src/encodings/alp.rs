@@ -132,40 +132,76 @@ impl AlpLane for u32 {
     }
 }
 
-/// Every pair is tried on this many values of the sample, the best few on all of it.
+/// Powers are tried on this many values of the sample, the best few on all of it.
 const TRIAL_VALUES: usize = 32;
-const FINALISTS: usize = 4;
+const FINALISTS: usize = 3;
+/// An exponent at which multiplying by 10^−e is right for most decimals (ALP §3.1 finds 14 chosen most often).
+const USUAL_EXPONENT: u8 = 14;
 
-/// The powers that make the sample smallest and its predicted bytes; `None` where most values are exceptions.
+/// The powers that make the sample smallest and its predicted bytes; `None` where that saves nothing.
+///
+/// The number of decimals, e − f, decides how large the integers are, e alone how exactly they come back. So the decimals are
+/// found first, at the usual exponent and at the least, and then the exponent.
 fn best<T: AlpLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
-    let trial = sample.iter().flat_map(|vector| {
-        let step = (vector.len() * sample.len() / TRIAL_VALUES).max(1);
-        vector.iter().step_by(step).copied()
-    });
-    let trial: Vec<T> = trial.take(TRIAL_VALUES).collect();
-    let pairs = (0..=T::MAX_EXPONENT)
-        .rev()
-        .flat_map(|exponent| (0..=exponent).rev().map(move |factor| Powers { exponent, factor }));
-    let mut ranked: Vec<(f64, Powers)> = pairs.map(|powers| (size_bytes(&[&trial], powers), powers)).collect();
-    ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let finalists = ranked.iter().take(FINALISTS).map(|&(_, powers)| (powers, size_bytes(sample, powers)));
+    let rows: usize = sample.iter().map(|vector| vector.len()).sum();
+    let step = (rows / TRIAL_VALUES).max(1);
+    let trial: Vec<T> =
+        sample.iter().flat_map(|vector| vector.iter().step_by(step).copied()).take(TRIAL_VALUES).collect();
+    let mut scratch = Scratch::default();
+    let mut tried: Vec<(f64, Powers)> = Vec::with_capacity(64);
+    let mut try_powers = |exponent: u8, decimals: u8, tried: &mut Vec<(f64, Powers)>| {
+        let powers = Powers { exponent, factor: exponent - decimals };
+        if tried.iter().all(|&(_, seen)| seen != powers) {
+            tried.push((scratch.size_bytes(&[&trial], powers), powers));
+        }
+    };
+    for decimals in 0..=T::MAX_EXPONENT {
+        try_powers(decimals, decimals, &mut tried);
+        if decimals <= USUAL_EXPONENT.min(T::MAX_EXPONENT) {
+            try_powers(USUAL_EXPONENT.min(T::MAX_EXPONENT), decimals, &mut tried);
+        }
+    }
+    let cheapest = |tried: &[(f64, Powers)]| tried.iter().min_by(|left, right| left.0.total_cmp(&right.0)).copied();
+    let (size, Powers { exponent, factor }) = cheapest(&tried)?;
+    if size >= (trial.len() * T::BYTES) as f64 {
+        return None;
+    }
+    for other in exponent - factor..=T::MAX_EXPONENT {
+        try_powers(other, exponent - factor, &mut tried);
+    }
+    tried.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let finalists = tried.iter().take(FINALISTS).map(|&(_, powers)| (powers, scratch.size_bytes(sample, powers)));
     let best = finalists.min_by(|left, right| left.1.total_cmp(&right.1))?;
-    let plain: usize = sample.iter().map(|vector| vector.len() * T::BYTES).sum();
-    (best.1 < plain as f64).then_some(best)
+    (best.1 < (rows * T::BYTES) as f64).then_some(best)
 }
 
-/// Predicted bytes of these vectors with these powers.
-fn size_bytes<T: AlpLane>(vectors: &[&[T]], powers: Powers) -> f64 {
-    let (mut integers, mut exceptions) = (Vec::with_capacity(VECTOR_ROWS), Vec::new());
-    let mut size = 0.0;
-    for vector in vectors {
-        integers.clear();
-        exceptions.clear();
-        simd::alp_encode(vector, T::encoding(powers), T::decoding(powers), &mut integers, &mut exceptions);
-        smooth(&mut integers, &exceptions);
-        size += plan(&integers, true).size_bytes() + (exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES)) as f64;
+/// Memory for trials.
+struct Scratch<T> {
+    integers: Vec<T>,
+    exceptions: Vec<u32>,
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Self { integers: Vec::with_capacity(VECTOR_ROWS), exceptions: Vec::new() }
     }
-    size
+}
+
+impl<T: AlpLane> Scratch<T> {
+    /// Predicted bytes of these vectors with these powers.
+    fn size_bytes(&mut self, vectors: &[&[T]], powers: Powers) -> f64 {
+        let mut size = 0.0;
+        for vector in vectors {
+            self.integers.clear();
+            self.exceptions.clear();
+            let (encode, decode) = (T::encoding(powers), T::decoding(powers));
+            simd::alp_encode(vector, encode, decode, &mut self.integers, &mut self.exceptions);
+            smooth(&mut self.integers, &self.exceptions);
+            let patch_bytes = self.exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES);
+            size += plan(&self.integers, true).size_bytes() + patch_bytes as f64;
+        }
+        size
+    }
 }
 
 /// Gives exceptions the integer of a neighbour, so that they don't widen their vector.

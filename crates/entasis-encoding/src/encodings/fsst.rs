@@ -28,6 +28,8 @@ use crate::{Fixed, Physical};
 
 pub(crate) struct Fsst;
 
+const MIN_BYTES: usize = 2048;
+
 impl Encoding for Fsst {
     fn id(&self) -> u8 {
         10
@@ -39,8 +41,8 @@ impl Encoding for Fsst {
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
         let strings = statistics.strings()?;
-        // Below this the symbol table outweighs what it saves.
-        if strings.total_bytes < 512 {
+        // Below this the symbol table outweighs what it saves, and what it costs to make.
+        if strings.total_bytes < MIN_BYTES {
             return None;
         }
         let (ratio, table_bytes) = strings.symbols();

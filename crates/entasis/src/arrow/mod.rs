@@ -8,9 +8,10 @@ mod shred;
 mod strings;
 mod target;
 pub mod types;
+mod utf8;
 
 pub use input::{Input, bits_of, with_column};
 pub use output::{empty_array, to_arrow};
 pub use physical::physical_of;
 pub use shred::{ColumnNode, Split, shred};
-pub use target::{Strings, bytes_form_of, empty_decoded, target_type};
+pub use target::{Strings, bytes_form_of, empty_decoded, target_field, target_type};

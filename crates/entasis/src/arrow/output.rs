@@ -6,12 +6,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericByteArray,
-    GenericByteViewArray, GenericListArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
-    types::{
-        BinaryType, BinaryViewType, ByteArrayType, ByteViewType, LargeBinaryType, LargeUtf8Type, StringViewType,
-        Utf8Type,
-    },
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericBinaryArray,
+    GenericListArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_data::ArrayData;
@@ -19,7 +15,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use bytes::Bytes;
 use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues};
 
-use super::{dictionary::to_dictionary, physical::fixed_of, physical_of};
+use super::{dictionary::to_dictionary, physical::fixed_of, physical_of, utf8};
 use crate::{Error, Result};
 
 /// The array of `data_type` that holds `decoded` values, without a copy where the layouts agree.
@@ -46,13 +42,17 @@ fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
     match (data_type, values) {
         (T::Null, V::Null) => Ok(Arc::new(NullArray::new(rows))),
         (T::Boolean, V::Bool(bits)) => Ok(Arc::new(BooleanArray::new(booleans(bits, rows)?, nulls))),
-        (T::Utf8, V::Bytes(Offsets32(offsets, bytes))) => strings::<Utf8Type>(offsets, bytes, nulls),
-        (T::Binary, V::Bytes(Offsets32(offsets, bytes))) => strings::<BinaryType>(offsets, bytes, nulls),
-        (T::LargeUtf8, V::Bytes(Offsets64(offsets, bytes))) => strings::<LargeUtf8Type>(offsets, bytes, nulls),
-        (T::LargeBinary, V::Bytes(Offsets64(offsets, bytes))) => strings::<LargeBinaryType>(offsets, bytes, nulls),
-        (T::Utf8View, V::Bytes(Views(views, buffers))) => {
-            Ok(Arc::new(view_array::<StringViewType>(views, buffers, nulls)?))
+        (T::Utf8, V::Bytes(Offsets32(offsets, bytes))) => {
+            Ok(Arc::new(utf8::to_strings(binaries::<i32>(offsets, bytes, nulls)?)?))
         }
+        (T::LargeUtf8, V::Bytes(Offsets64(offsets, bytes))) => {
+            Ok(Arc::new(utf8::to_strings(binaries::<i64>(offsets, bytes, nulls)?)?))
+        }
+        (T::Utf8View, V::Bytes(Views(views, buffers))) => {
+            Ok(Arc::new(utf8::to_string_views(byte_views(views, buffers, nulls)?)?))
+        }
+        (T::Binary, V::Bytes(Offsets32(offsets, bytes))) => Ok(Arc::new(binaries::<i32>(offsets, bytes, nulls)?)),
+        (T::LargeBinary, V::Bytes(Offsets64(offsets, bytes))) => Ok(Arc::new(binaries::<i64>(offsets, bytes, nulls)?)),
         (T::BinaryView, V::Bytes(Views(views, buffers))) => Ok(Arc::new(byte_views(views, buffers, nulls)?)),
         (T::FixedSizeBinary(size), V::Bytes(Offsets32(offsets, bytes))) => {
             fixed_size_binary(*size, &offsets, bytes, nulls)
@@ -141,10 +141,12 @@ fn lanes(data_type: &DataType, values: DecodedValues, rows: usize, nulls: Option
     Ok(make_array(ArrayData::builder(data_type.clone()).len(rows).add_buffer(buffer).nulls(nulls).build()?))
 }
 
-/// Arrow's constructor checks UTF-8 over all bytes at once, and that offsets lie on boundaries of characters.
-fn strings<T: ByteArrayType>(offsets: Vec<T::Offset>, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let offsets = ascending(offsets)?;
-    Ok(Arc::new(GenericByteArray::<T>::try_new(offsets, Buffer::from_vec(bytes), nulls)?))
+fn binaries<O: OffsetSizeTrait>(
+    offsets: Vec<O>,
+    bytes: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> Result<GenericBinaryArray<O>> {
+    Ok(GenericBinaryArray::try_new(ascending(offsets)?, Buffer::from_vec(bytes), nulls)?)
 }
 
 /// Offsets that Arrow won't panic on.
@@ -155,17 +157,10 @@ fn ascending<O: OffsetSizeTrait>(offsets: Vec<O>) -> Result<OffsetBuffer<O>> {
     Ok(OffsetBuffer::new(ScalarBuffer::from(offsets)))
 }
 
+/// Arrow's constructor checks that views lie within their buffers.
 pub(super) fn byte_views(views: Vec<u128>, buffers: Vec<Bytes>, nulls: Option<NullBuffer>) -> Result<BinaryViewArray> {
-    view_array::<BinaryViewType>(views, buffers, nulls)
-}
-
-fn view_array<T: ByteViewType>(
-    views: Vec<u128>,
-    buffers: Vec<Bytes>,
-    nulls: Option<NullBuffer>,
-) -> Result<GenericByteViewArray<T>> {
     let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from).collect();
-    Ok(GenericByteViewArray::<T>::try_new(ScalarBuffer::from(views), buffers, nulls)?)
+    Ok(BinaryViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?)
 }
 
 fn fixed_size_binary(size: i32, offsets: &[i32], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {

@@ -196,7 +196,8 @@ impl Reader {
             return Ok(found);
         }
         for entry in candidates(&self.inner.metadata, &self.inner.trailer, name)? {
-            let record = match self.known_columns().get(&entry.column).cloned() {
+            let known = self.known_columns().get(&entry.column).cloned();
+            let record = match known {
                 Some(record) => record,
                 None => self.read_record(entry.column, entry.record)?,
             };

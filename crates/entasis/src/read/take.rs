@@ -94,7 +94,8 @@ impl Reader {
             for group in groups {
                 let (row_group, chunk) = (group.row_group, chunk_of(self, column, group.row_group, group.group_rows)?);
                 let key = (column.key, row_group);
-                match self.cache().parts(column.key, row_group) {
+                let known = self.cache().parts(column.key, row_group);
+                match known {
                     Some(parts) => drop(open.parts.insert(key, parts)),
                     None => {
                         let part_ranges = part_ranges(opener, column, chunk)?;
@@ -103,7 +104,8 @@ impl Reader {
                     }
                 }
                 for (place, reference, _) in group.by_block(&chunk.blocks) {
-                    match self.cache().block(column.key, place) {
+                    let known = self.cache().block(column.key, place);
+                    match known {
                         Some(block) => drop(open.blocks.insert((column.key, place), block)),
                         None => {
                             missing_blocks.push((column, place, reference, ranges.len()));
