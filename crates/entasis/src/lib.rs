@@ -29,7 +29,7 @@
 //! ```
 
 pub mod arrow;
-mod atomic;
+pub mod atomic;
 pub mod compare;
 mod error;
 #[doc(hidden)]

@@ -39,7 +39,7 @@ fn column(kind: &str, rows: usize, generator: &mut Generator) -> (ArrayRef, usiz
 #[test]
 fn one_block_costs_at_most_128_bytes_beyond_its_values() {
     for kind in ["int64", "float64", "boolean", "utf8", "nullable int64"] {
-        for (rows, columns) in [(10, 1_000), (10_000, 20)] {
+        for (rows, columns) in [(10, 1_000), (10_000, 100)] {
             let mut generator = Generator::new(rows as u64);
             let (arrays, values): (Vec<ArrayRef>, Vec<usize>) =
                 (0..columns).map(|_| column(kind, rows, &mut generator)).unzip();

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use entasis_encoding::Lane;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{pages::MetadataReader, trailer::Trailer};
@@ -12,9 +11,14 @@ use crate::error::{Error, Result};
 /// With so many columns or fewer there is no hash index: the records themselves are walked.
 pub const WALKED_COLUMNS: usize = 16;
 
-/// What the index keeps of a name: the upper half of its XXH3-64.
+/// The upper half of the XXH3-64 of a name. The index keeps its highest bytes.
 pub fn name_hash(name: &str) -> u32 {
     (xxh3_64(name.as_bytes()) >> 32) as u32
+}
+
+/// The highest `width` bytes of a hash, as a number.
+fn highest_bytes(hash: u32, width: u8) -> u32 {
+    hash >> (32 - 8 * u32::from(width))
 }
 
 /// Bytes that `max` needs, 1 to 4.
@@ -36,10 +40,12 @@ pub fn write_index(offsets: &[u32], hashes: &[u32], metadata: &mut Vec<u8>, trai
     offsets.iter().for_each(|&offset| push(offset, offset_width, metadata));
     trailer.hash_index = metadata.len() as u32;
     if offsets.len() > WALKED_COLUMNS {
-        let mut order: Vec<(u32, u32)> = hashes.iter().copied().zip(0..).collect();
+        let hash_width = trailer.hash_width();
+        let hashes = hashes.iter().map(|&hash| highest_bytes(hash, hash_width));
+        let mut order: Vec<(u32, u32)> = hashes.zip(0..).collect();
         order.sort_unstable();
         for (hash, ordinal) in order {
-            push(hash, 4, metadata);
+            push(hash, hash_width, metadata);
             push(ordinal, ordinal_width, metadata);
             push(offsets[ordinal as usize], offset_width, metadata);
         }
@@ -81,13 +87,14 @@ pub struct Entry {
 /// by hash and hashes are spread evenly, so an entry's place is foretold to within a few square roots of their number:
 /// one read of a few pages finds it. Where names repeat a lot, wider reads follow.
 pub fn candidates(metadata: &MetadataReader, trailer: &Trailer, name: &str) -> Result<Vec<Entry>> {
-    let (hash, count, width) = (name_hash(name), trailer.columns, trailer.entry_width());
-    let foretold = (u64::from(hash) * u64::from(count) >> 32) as u32;
+    let (count, width, hash_width) = (trailer.columns, trailer.entry_width(), trailer.hash_width());
+    let hash = highest_bytes(name_hash(name), hash_width);
+    let foretold = ((u64::from(hash) * u64::from(count)) >> (8 * hash_width)) as u32;
     let mut slack = 2 * count.isqrt() + 8;
     loop {
         let (low, high) = (foretold.saturating_sub(slack), foretold.saturating_add(slack).min(count));
         let window = metadata.read(trailer.hash_index + low * width..trailer.hash_index + high * width)?;
-        let hash_at = |index: u32| u32::read(&window[(index * width) as usize..]);
+        let hash_at = |index: u32| number(&window[(index * width) as usize..][..usize::from(hash_width)]);
         let begins_before = low == 0 || hash_at(0) < hash;
         let ends_after = high == count || hash_at(high - low - 1) > hash;
         if begins_before && ends_after {
@@ -99,9 +106,11 @@ pub fn candidates(metadata: &MetadataReader, trailer: &Trailer, name: &str) -> R
 
 /// The entries of `hash` in a window that holds them all.
 fn entries(window: &[u8], hash: u32, metadata: &MetadataReader, trailer: &Trailer) -> Result<Vec<Entry>> {
-    let ordinal_end = 4 + usize::from(trailer.ordinal_width);
-    let found = window.chunks_exact(trailer.entry_width() as usize).filter(|entry| u32::read(entry) == hash);
-    let entry = |bytes: &[u8]| Entry { column: number(&bytes[4..ordinal_end]), record: number(&bytes[ordinal_end..]) };
+    let hash_end = usize::from(trailer.hash_width());
+    let ordinal_end = hash_end + usize::from(trailer.ordinal_width);
+    let found = window.chunks_exact(trailer.entry_width() as usize).filter(|entry| number(&entry[..hash_end]) == hash);
+    let entry =
+        |bytes: &[u8]| Entry { column: number(&bytes[hash_end..ordinal_end]), record: number(&bytes[ordinal_end..]) };
     let entries: Vec<_> = found.map(entry).collect();
     if entries.iter().any(|entry| entry.column >= trailer.columns || entry.record >= trailer.record_table) {
         let at = metadata.file_offset(trailer.hash_index);
@@ -152,9 +161,9 @@ mod tests {
             for (column, name) in (0..).zip(&names) {
                 let found = candidates(&metadata, &trailer, name).unwrap();
                 assert!(found.iter().any(|entry| entry.column == column), "{name} of {count}");
-                assert!(found.len() < 3, "32 bits of hash tell most names apart");
+                assert!(found.len() < 5, "the hash tells most names apart");
             }
-            assert!(candidates(&metadata, &trailer, "another").unwrap().len() < 2);
+            assert!(candidates(&metadata, &trailer, "another").unwrap().len() < 4);
         }
     }
 

@@ -79,6 +79,11 @@ impl MetadataReader {
         start..start + u64::from(payload) + 4
     }
 
+    /// The logical offset at which the page of `logical` ends.
+    pub fn page_end(&self, logical: u32) -> u32 {
+        (logical - logical % PAGE_PAYLOAD_BYTES).saturating_add(PAGE_PAYLOAD_BYTES).min(self.size_bytes)
+    }
+
     /// Number of pages.
     pub fn page_count(&self) -> u32 {
         self.size_bytes.div_ceil(PAGE_PAYLOAD_BYTES)

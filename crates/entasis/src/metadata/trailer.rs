@@ -105,7 +105,12 @@ impl Trailer {
 
     /// Bytes per entry of the hash index.
     pub fn entry_width(&self) -> u32 {
-        4 + u32::from(self.ordinal_width) + u32::from(self.offset_width)
+        u32::from(self.hash_width() + self.ordinal_width + self.offset_width)
+    }
+
+    /// Bytes of a hash in the hash index: enough for names of equal hash to be rare.
+    pub fn hash_width(&self) -> u8 {
+        (self.ordinal_width + 1).min(4)
     }
 
     /// Bytes of the hash index.

@@ -269,7 +269,12 @@ impl Reader {
     fn read_record(&self, column: u32, offset: u32) -> Result<Arc<ColumnRecord>> {
         let metadata = &self.inner.metadata;
         let end = self.inner.trailer.record_table;
-        let bytes = metadata.read(offset..end.min(offset.saturating_add(RECORD_BYTES)))?;
+        let guess = offset..end.min(offset.saturating_add(RECORD_BYTES));
+        let bytes = match metadata.read(guess.clone()) {
+            // The page after the record may be damaged: it hides what lies in it, and nothing else.
+            Err(Error::Corrupt { .. }) => metadata.read(offset..guess.end.min(metadata.page_end(offset)))?,
+            read => read?,
+        };
         let size_bytes = ColumnRecord::size_bytes(&bytes).filter(|&size| size <= u64::from(end - offset));
         let Some(size_bytes) = size_bytes else {
             let what = "it is longer than the records together";

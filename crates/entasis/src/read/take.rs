@@ -5,8 +5,9 @@ use std::{
     sync::{Arc, MutexGuard, PoisonError},
 };
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::Schema;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, make_array};
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::{DataType, Schema};
 use bytes::Bytes;
 use entasis_encoding::{Block, Parts};
 
@@ -56,8 +57,7 @@ impl Reader {
         let mut arrays = columns.assemble(parts, self.name())?;
         if !is_sorted {
             let order = order_of(rows);
-            let reorder = |array: &ArrayRef| Ok(arrow_select::take::take(array, &order, None)?);
-            arrays = arrays.iter().map(reorder).collect::<Result<_>>()?;
+            arrays = arrays.iter().map(|array| reorder(array, &order)).collect::<Result<_>>()?;
         }
         let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
         let schema = Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone());
@@ -178,6 +178,28 @@ impl GroupRows {
             let place = BlockPlace { row_group: self.row_group, block: number };
             (!rows.is_empty()).then_some((place, block, rows))
         })
+    }
+}
+
+/// The rows of an array in another order.
+fn reorder(array: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
+    if !has_lists_of_nothing(array.data_type()) {
+        return Ok(arrow_select::take::take(array, order, None)?);
+    }
+    // Arrow's `take` loses the number of rows of such lists.
+    let data = array.to_data();
+    let mut reordered = MutableArrayData::new(vec![&data], false, order.len());
+    order.values().iter().try_for_each(|&row| reordered.try_extend(0, row as usize, row as usize + 1))?;
+    Ok(make_array(reordered.freeze()))
+}
+
+/// Whether there are fixed-size lists of size 0 in a type.
+fn has_lists_of_nothing(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeList(item, size) => *size == 0 || has_lists_of_nothing(item.data_type()),
+        DataType::List(item) | DataType::LargeList(item) => has_lists_of_nothing(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_lists_of_nothing(field.data_type())),
+        _ => false,
     }
 }
 

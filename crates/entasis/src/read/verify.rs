@@ -7,7 +7,7 @@ use entasis_encoding::{BitBuffer, Block, Decoded, Parts, Selection, digest};
 use super::{
     Reader,
     column::{BlockPlace, Opener, ReadColumn, chunk_of, empty, open_parts, split_of},
-    layout::stored_blocks,
+    layout::{StoredBlock, stored_blocks},
 };
 use crate::{
     arrow::{Split, Strings, with_column},
@@ -112,29 +112,24 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Padding between blocks is zero. Where large values lie, only what follows the last of them is padding, and no
-    /// one knows where that is.
+    /// Padding between blocks is zero. A gap of 64 bytes and more holds large values, or blocks of a column whose record
+    /// can't be read.
     fn padding(&mut self) -> Result<()> {
         let columns = (0..self.reader.column_count()).filter_map(|column| self.reader.column(column).ok());
         let mut blocks: Vec<_> = columns.flat_map(|record| stored_blocks(&record)).collect();
-        if blocks.is_empty() {
-            return Ok(());
-        }
+        let (offset, what) = (self.reader.blocks_end(), "the metadata pages".to_owned());
+        blocks.push(StoredBlock { offset, size_bytes: 0, row_group: self.reader.row_group_count(), what });
         blocks.sort_by_key(|block| block.offset);
-        let file = self.reader.name();
-        for pair in blocks.windows(2) {
-            let (start, end) = (pair[0].offset.saturating_add(pair[0].size_bytes), pair[1].offset);
-            if pair[0].row_group != pair[1].row_group || start >= end || end > self.reader.inner.trailer.pages_offset {
-                continue;
-            }
-            // A column whose record can't be read leaves a gap that isn't padding.
-            if end - start < 64 {
-                let padding = self.reader.inner.source.read(start..end)?;
+        let mut start = MAGIC.len() as u64;
+        for block in blocks.iter().filter(|block| block.offset <= offset) {
+            if start < block.offset && block.offset - start < 64 {
+                let padding = self.reader.inner.source.read(start..block.offset)?;
                 if padding.iter().any(|&byte| byte != 0) {
-                    let part = format!("padding before {}", pair[1].what);
-                    self.note(Error::corrupt(file, part, start, "it isn't zero"))?;
+                    let part = format!("padding before {}", block.what);
+                    self.note(Error::corrupt(self.reader.name(), part, start, "it isn't zero"))?;
                 }
             }
+            start = start.max(block.offset.saturating_add(block.size_bytes));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use arrow_buffer::i256;
 pub const ZONE_STRING_BYTES: usize = 32;
 
 /// A block of fewer rows has no sum: what it would save isn't worth its bytes.
-pub const ZONE_SUM_ROWS: usize = 4_096;
+pub const ZONE_SUM_ROWS: usize = 16_384;
 
 /// The statistics of one block.
 #[derive(Debug, Clone, PartialEq, Default)]

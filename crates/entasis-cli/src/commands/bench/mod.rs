@@ -1,0 +1,64 @@
+//! `entasis bench`
+
+mod clock;
+mod columns;
+mod contenders;
+mod measure;
+mod source;
+mod tables;
+mod touch;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Report;
+use crate::exit::{Exit, Failure};
+use crate::paths::{self, Found};
+
+pub use contenders::Contender;
+pub use measure::{Measured, measure};
+pub use source::Source;
+
+/// Measure Entasis on tables of your own, beside Parquet
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Tables(tables::Arguments),
+    Columns(columns::Arguments),
+}
+
+/// Runs the bench that was asked for.
+pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Tables(arguments) => tables::run(arguments, report),
+        Command::Columns(arguments) => columns::run(arguments, report),
+    }
+}
+
+/// Which tables to measure.
+#[derive(Args)]
+struct Selected {
+    /// Folder with tables (Parquet, CSV, Arrow IPC, Entasis), single files or patterns
+    #[arg(required = true, value_name = "DIR")]
+    paths: Vec<PathBuf>,
+
+    /// Only files whose path contains this
+    #[arg(long, value_name = "SUBSTRING")]
+    filter: Option<String>,
+}
+
+impl Selected {
+    fn files(&self) -> Result<Vec<Found>, Failure> {
+        let mut files = paths::expand(&self.paths)?;
+        if let Some(part) = &self.filter {
+            files.retain(|found| found.path.to_string_lossy().contains(part.as_str()));
+        }
+        if files.is_empty() { Err(Failure::usage("no table's path contains the --filter")) } else { Ok(files) }
+    }
+}

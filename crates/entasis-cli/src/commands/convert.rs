@@ -1,0 +1,214 @@
+//! `entasis convert`
+
+use std::fs;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{CsvArguments, Report, threads};
+use crate::exit::{Exit, Failure};
+use crate::format::Format;
+use crate::input::{self, Chained, Input, InputOptions};
+use crate::output::{self, OutputOptions};
+use crate::paths::{self, Found};
+use crate::progress::Progress;
+use crate::units;
+
+/// Convert tables between Entasis, Parquet, CSV and Arrow IPC
+///
+/// Formats are told by the extensions: .ent · .parquet .pq · .csv · .arrow .ipc .feather (file) · .arrows (stream).
+/// Several inputs become one table if OUT is a file, or a file each if OUT is a folder. Nothing is visible under the output's name
+/// before it is complete; an existing file is replaced then.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Files, folders (every table below them) or patterns like 'data/*.parquet'; last the file or folder to write (a folder
+    /// exists, or ends with /)
+    #[arg(required = true, num_args = 2.., value_names = ["IN", "OUT"])]
+    paths: Vec<PathBuf>,
+
+    /// Format of the inputs, if their extensions don't tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<Format>,
+
+    /// Format to write, if OUT's extension doesn't tell; for folders, ent if not given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<Format>,
+
+    /// Columns to keep, in this order: names with commas between; `address.city` reaches into a struct
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    columns: Option<Vec<String>>,
+
+    /// Rows of a row group (Entasis, Parquet)
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    row_group_rows: Option<u32>,
+
+    /// Threads to encode and decode with; all cores if not given. The bytes written don't depend on it
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<NonZero<usize>>,
+
+    #[command(flatten)]
+    csv: CsvArguments,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  entasis convert trips.parquet trips.ent
+  entasis convert trips.ent trips.csv --columns id,city,price
+  entasis convert 'days/*.parquet' all.ent       many files, one table
+  entasis convert days/ out/                     a file each
+  entasis convert days/ out/ --to parquet
+  entasis convert zip.csv zip.ent --types zip=string
+
+CSV: the first line holds the names; empty fields are nulls. Ragged rows, values that aren't of their column's type and text that
+isn't UTF-8 are errors that name line and column; nothing is written then.
+
+JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\", \"seconds\"}]}";
+
+/// Converts.
+pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
+    let (out, asked) = arguments.paths.split_last().ok_or_else(|| Failure::usage("no output"))?;
+    let inputs = paths::expand(asked)?;
+    let mut done = Vec::new();
+    for job in jobs(arguments, inputs, out)? {
+        let converted = convert(arguments, &job)?;
+        if !report.json {
+            writeln!(report.out, "{converted}")?;
+        }
+        done.push(converted.to_json());
+    }
+    if report.json {
+        report.json(&json!({ "files": done }))?;
+    }
+    Ok(Exit::Good)
+}
+
+/// Tables that become one file.
+struct Job {
+    inputs: Vec<(PathBuf, Format)>,
+    output: PathBuf,
+    format: Format,
+}
+
+fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job>, Failure> {
+    let with_format = |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "--from")?));
+    if !is_folder(out) {
+        let format = Format::of(out, arguments.to, "--to (or end a folder's name with /)")?;
+        let inputs = inputs.iter().map(with_format).collect::<Result<_, Failure>>()?;
+        return Ok(vec![Job { inputs, output: out.to_owned(), format }]);
+    }
+    let format = arguments.to.unwrap_or(Format::Ent);
+    let mut jobs: Vec<Job> = Vec::new();
+    for found in &inputs {
+        let output = out.join(&found.relative).with_extension(format.extension());
+        if let Some(other) = jobs.iter().find(|job| job.output == output) {
+            return Err(Failure::usage(format!(
+                "{} and {} would both become {}",
+                other.inputs[0].0.display(),
+                found.path.display(),
+                output.display()
+            )));
+        }
+        jobs.push(Job { inputs: vec![with_format(found)?], output, format });
+    }
+    Ok(jobs)
+}
+
+fn is_folder(out: &Path) -> bool {
+    out.is_dir() || out.as_os_str().to_string_lossy().ends_with(['/', std::path::MAIN_SEPARATOR])
+}
+
+/// What was written.
+struct Converted<'a> {
+    job: &'a Job,
+    rows: u64,
+    input_bytes: u64,
+    output_bytes: u64,
+    seconds: f64,
+}
+
+fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Failure> {
+    let started = Instant::now();
+    let mut input_bytes = 0;
+    for (path, _) in &job.inputs {
+        refuse_same(path, &job.output)?;
+        input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, error))?.len();
+    }
+    let options = InputOptions {
+        columns: arguments.columns.clone(),
+        threads: threads(arguments.threads),
+        csv: arguments.csv.options(),
+        ..InputOptions::default()
+    };
+    let input: Box<dyn Input> = match job.inputs.as_slice() {
+        [(path, format)] => input::open(path, *format, &options)?,
+        several => Box::new(Chained::new(several.to_vec(), options)?),
+    };
+    let (rows, output_bytes) = write(arguments, job, input)?;
+    Ok(Converted { job, rows, input_bytes, output_bytes, seconds: started.elapsed().as_secs_f64() })
+}
+
+fn write(arguments: &Arguments, job: &Job, mut input: Box<dyn Input>) -> Result<(u64, u64), Failure> {
+    let options =
+        OutputOptions { row_group_rows: arguments.row_group_rows.map(u64::from), threads: threads(arguments.threads) };
+    if let Some(folder) = job.output.parent().filter(|_| is_folder(arguments.paths.last().unwrap_or(&job.output))) {
+        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
+    }
+    let mut output = output::create(&job.output, job.format, &input.schema(), &options)?;
+    let progress = Progress::new(&job.output.display().to_string());
+    let of_rows = input.rows().map_or(String::new(), |rows| format!(" of {}", units::grouped(rows)));
+    let mut rows = 0;
+    while let Some(batch) = input.next() {
+        let batch = batch?;
+        output.write(&batch)?;
+        rows += batch.num_rows() as u64;
+        progress.set(input.fraction_done(), || format!("{}{of_rows} rows", units::grouped(rows)));
+    }
+    Ok((rows, output.finish()?))
+}
+
+/// Replacing a file by a form of itself loses the original when the command line was mistyped.
+fn refuse_same(input: &Path, output: &Path) -> Result<(), Failure> {
+    match (fs::canonicalize(input), fs::canonicalize(output)) {
+        (Ok(one), Ok(two)) if one == two => {
+            Err(Failure::usage(format!("{} is an input and the output as well", output.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Converted<'_> {
+    fn to_json(&self) -> Value {
+        let inputs: Vec<String> = self.job.inputs.iter().map(|(path, _)| path.display().to_string()).collect();
+        json!({
+            "inputs": inputs,
+            "output": self.job.output.display().to_string(),
+            "rows": self.rows,
+            "input_bytes": self.input_bytes,
+            "output_bytes": self.output_bytes,
+            "seconds": self.seconds,
+        })
+    }
+}
+
+impl std::fmt::Display for Converted<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let input = match self.job.inputs.as_slice() {
+            [(path, _)] => path.display().to_string(),
+            several => format!("{} files", several.len()),
+        };
+        write!(
+            formatter,
+            "{input} → {}: {} rows, {} → {} ({}), {}",
+            self.job.output.display(),
+            units::grouped(self.rows),
+            units::bytes(self.input_bytes),
+            units::bytes(self.output_bytes),
+            units::percent(self.output_bytes, self.input_bytes),
+            units::seconds(self.seconds)
+        )
+    }
+}

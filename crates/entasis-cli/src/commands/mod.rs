@@ -1,0 +1,154 @@
+//! The commands, one file each.
+
+mod bench;
+mod convert;
+mod demo;
+mod head;
+mod inspect;
+mod schema;
+mod verify;
+
+use std::io::Write;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use arrow_schema::DataType;
+use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
+use crate::format::Format;
+use crate::input::{self, CsvOptions, Input, InputOptions};
+
+/// Entasis: columnar files (.ent) that are small, fast to decode, and open at once.
+#[derive(Parser)]
+#[command(name = "entasis", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print one JSON value instead of text; each command's help lists the fields
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  entasis demo                               see it work on a sample table
+  entasis convert trips.parquet trips.ent    Parquet to Entasis
+  entasis inspect trips.ent                  what was chosen, column by column
+  entasis verify trips.ent --against trips.parquet
+
+Exit codes: 0 good · 1 comparison failed · 2 usage · 3 corrupt or unsupported file · 4 I/O";
+
+#[derive(Subcommand)]
+enum Command {
+    Convert(convert::Arguments),
+    Inspect(inspect::Arguments),
+    Head(head::Arguments),
+    Schema(schema::Arguments),
+    Verify(verify::Arguments),
+    Bench(bench::Arguments),
+    Demo(demo::Arguments),
+}
+
+/// Runs the command that was asked for. Results go to `out`, progress and errors to standard error.
+pub fn run(arguments: Arguments, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let mut report = Report { out, json: arguments.json };
+    match arguments.command {
+        Command::Convert(arguments) => convert::run(&arguments, &mut report),
+        Command::Inspect(arguments) => inspect::run(&arguments, &mut report),
+        Command::Head(arguments) => head::run(&arguments, &mut report),
+        Command::Schema(arguments) => schema::run(&arguments, &mut report),
+        Command::Verify(arguments) => verify::run(&arguments, &mut report),
+        Command::Bench(arguments) => bench::run(&arguments, &mut report),
+        Command::Demo(arguments) => demo::run(&arguments, &mut report),
+    }
+}
+
+/// Where a command's results go, and in which shape.
+pub struct Report<'a> {
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// One JSON value instead of text.
+    pub json: bool,
+}
+
+impl Report<'_> {
+    /// Prints a JSON value, indented, with its line end.
+    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+        serde_json::to_writer_pretty(&mut self.out, value).map_err(std::io::Error::from)?;
+        Ok(writeln!(self.out)?)
+    }
+}
+
+/// A file to read, and which columns of it.
+#[derive(Args)]
+struct OneInput {
+    /// File to read: .ent, .parquet, .csv or .arrow
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+
+    /// Columns to keep, in this order: names with commas between; `address.city` reaches into a struct
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    columns: Option<Vec<String>>,
+
+    /// Format of FILE, if its extension doesn't tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<Format>,
+
+    #[command(flatten)]
+    csv: CsvArguments,
+}
+
+impl OneInput {
+    fn open(&self, options: InputOptions) -> Result<Box<dyn Input>, Failure> {
+        let format = Format::of(&self.path, self.from, "--from")?;
+        let options = InputOptions { columns: self.columns.clone(), csv: self.csv.options(), ..options };
+        input::open(&self.path, format, &options)
+    }
+}
+
+/// How CSV is read.
+#[derive(Args)]
+struct CsvArguments {
+    /// CSV: rows to look at for the columns' types, or `all`. A column gets the type of most of its values there; a value of
+    /// another kind, there or further on, is an error that names line and column
+    #[arg(long, value_name = "ROWS", value_parser = rows_or_all, default_value = "10000")]
+    infer_rows: RowsOrAll,
+
+    /// CSV: types that are stated instead, as `zip=string,price=float64`; `*` is every column. Types: string, bool, int8 to
+    /// int64, uint8 to uint64, float32, float64, date, time, timestamp, or as Arrow writes them
+    #[arg(long, value_delimiter = ',', value_name = "NAME=TYPE", value_parser = stated_type)]
+    types: Vec<(String, DataType)>,
+}
+
+impl CsvArguments {
+    fn options(&self) -> CsvOptions {
+        CsvOptions { infer_rows: self.infer_rows.0, types: self.types.clone() }
+    }
+}
+
+/// A number of rows, or `None` for all.
+#[derive(Clone, Copy, Debug)]
+struct RowsOrAll(Option<usize>);
+
+fn rows_or_all(text: &str) -> Result<RowsOrAll, String> {
+    match text {
+        "all" => Ok(RowsOrAll(None)),
+        rows => {
+            rows.parse().map(|rows| RowsOrAll(Some(rows))).map_err(|_| "not a number of rows, nor `all`".to_owned())
+        }
+    }
+}
+
+fn stated_type(text: &str) -> Result<(String, DataType), String> {
+    let (name, word) = text.split_once('=').ok_or("not NAME=TYPE")?;
+    let data_type = input::csv::type_named(word).ok_or_else(|| format!("no type {word:?}"))?;
+    Ok((name.to_owned(), data_type))
+}
+
+/// All cores, unless told otherwise.
+fn threads(asked: Option<NonZero<usize>>) -> usize {
+    asked.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get)
+}

@@ -1,0 +1,134 @@
+//! `entasis verify`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use entasis::{Damage, Reader};
+use serde_json::{Value, json};
+
+use super::{CsvArguments, Report, threads};
+use crate::compare::{self, Stream};
+use crate::exit::{Exit, Failure};
+use crate::format::Format;
+use crate::input::{self, Input, InputOptions};
+use crate::progress::Progress;
+use crate::units;
+
+/// Check a file: all checksums and padding, every value by every path; or compare it with another
+///
+/// Of an Entasis file every checksum is computed and every value decoded as a whole, selectively and row by row. All damaged parts
+/// are listed with their offsets. With --against, the values are then compared one by one, bit for bit, with those of another file of
+/// any format; the first difference is named.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// File to check; with --against, of any format
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+
+    /// File that should hold the same values
+    #[arg(long, value_name = "OTHER")]
+    against: Option<PathBuf>,
+
+    /// Compare only these columns
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "against")]
+    columns: Option<Vec<String>>,
+
+    #[command(flatten)]
+    csv: CsvArguments,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  entasis verify trips.ent
+  entasis verify trips.ent --against trips.parquet
+  entasis verify old.parquet --against new.parquet --columns id,price
+
+Exit codes: 0 whole (and equal) · 1 values differ · 3 damaged
+
+JSON: {\"file\", \"rows\", \"size_bytes\", \"damages\": [{\"part\", \"offset\", \"what\"}], \"against\": path or null,
+  \"difference\": null or {\"column\", \"row\", \"left\", \"right\"}}; rows count from 0. Of files that aren't Entasis, rows, size_bytes and
+  damages are null.";
+
+/// Verifies, and compares if asked to.
+pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
+    let format = Format::of(&arguments.path, None, "a known extension")?;
+    if format != Format::Ent && arguments.against.is_none() {
+        return Err(Failure::usage(format!(
+            "{}: only Entasis files carry what verify checks; compare others with --against",
+            arguments.path.display()
+        )));
+    }
+    let mut value = json!({ "file": arguments.path.display().to_string() });
+    let mut exit = Exit::Good;
+    if format == Format::Ent {
+        exit = check(arguments, report, &mut value)?;
+    }
+    // Values of a damaged file say nothing about its source.
+    if let Some(other) = arguments.against.as_ref().filter(|_| exit == Exit::Good) {
+        let difference = differ(arguments, other)?;
+        value["against"] = json!(other.display().to_string());
+        value["difference"] = difference.as_ref().map_or(Value::Null, compare::Difference::to_json);
+        if let Some(difference) = &difference {
+            exit = Exit::Different;
+            if !report.json {
+                writeln!(report.out, "{} and {}: {difference}", arguments.path.display(), other.display())?;
+            }
+        } else if !report.json {
+            writeln!(report.out, "{} and {}: equal values", arguments.path.display(), other.display())?;
+        }
+    }
+    if report.json {
+        report.json(&value)?;
+    }
+    Ok(exit)
+}
+
+fn check(arguments: &Arguments, report: &mut Report<'_>, value: &mut Value) -> Result<Exit, Failure> {
+    let reader = Reader::open(&arguments.path)?;
+    let damages = damages(&reader)?;
+    value["rows"] = json!(reader.rows());
+    value["size_bytes"] = json!(reader.size_bytes());
+    let to_json = |damage: &Damage| json!({ "part": damage.part, "offset": damage.offset, "what": damage.what });
+    value["damages"] = damages.iter().map(to_json).collect();
+    let file = arguments.path.display();
+    if !report.json {
+        for Damage { part, offset, what } in &damages {
+            writeln!(report.out, "{file}: corrupt {part} at byte {offset}: {what}")?;
+        }
+        if damages.is_empty() {
+            let (rows, size) = (units::grouped(reader.rows()), units::bytes(reader.size_bytes()));
+            writeln!(report.out, "{file}: whole ({rows} rows, {size})")?;
+        }
+    }
+    Ok(if damages.is_empty() { Exit::Good } else { Exit::Corrupt })
+}
+
+/// Every damaged part of a file.
+pub fn damages(reader: &Reader) -> Result<Vec<Damage>, Failure> {
+    let progress = Progress::new("verify");
+    let size_bytes = reader.size_bytes();
+    Ok(reader.verify(&mut |done| {
+        progress.set(done as f64 / size_bytes.max(1) as f64, || units::bytes(done));
+    })?)
+}
+
+fn differ(arguments: &Arguments, other: &PathBuf) -> Result<Option<compare::Difference>, Failure> {
+    let options = InputOptions {
+        columns: arguments.columns.clone(),
+        csv: arguments.csv.options(),
+        threads: threads(None),
+        ..InputOptions::default()
+    };
+    let open = |path: &PathBuf| -> Result<Stream<Box<dyn Input>>, Failure> {
+        let batches = input::open(path, Format::of(path, None, "a known extension")?, &options)?;
+        Ok(Stream { schema: batches.schema(), batches })
+    };
+    let (left, right) = (open(&arguments.path)?, open(other)?);
+    let progress = Progress::new("compare");
+    let rows = left.batches.rows().or(right.batches.rows());
+    compare::first(left, right, |done| {
+        let fraction = rows.map_or(0.0, |rows| done as f64 / rows.max(1) as f64);
+        progress.set(fraction, || format!("{} rows", units::grouped(done)));
+    })
+}

@@ -1,0 +1,132 @@
+//! How a run ends: the number that the shell sees, and the line that a person reads.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+/// What a run came to. Scripts rely on the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All went well.
+    Good = 0,
+    /// Two tables that should be equal are not.
+    Different = 1,
+    /// The command line asks for something that makes no sense.
+    Usage = 2,
+    /// A file is damaged, isn't what it claims to be, or holds what isn't supported.
+    Corrupt = 3,
+    /// A file can't be found, read or written.
+    Io = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command stopped before its end.
+#[derive(Debug)]
+pub enum Failure {
+    /// To be told on standard error.
+    Told {
+        /// What the shell sees.
+        exit: Exit,
+        /// One line for people.
+        message: String,
+    },
+    /// Whoever read our output has seen enough (`entasis head x.ent | head -1`): nothing to tell.
+    OutputClosed,
+}
+
+impl Failure {
+    /// The command line asks for something that makes no sense.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure::Told { exit: Exit::Usage, message: message.into() }
+    }
+
+    /// A file is damaged or holds what isn't supported.
+    pub fn corrupt(path: &Path, what: impl Display) -> Self {
+        Failure::Told { exit: Exit::Corrupt, message: format!("{}: {what}", path.display()) }
+    }
+
+    /// A file can't be found, read or written.
+    pub fn io(path: &Path, error: impl Display) -> Self {
+        Failure::Told { exit: Exit::Io, message: format!("{}: {error}", path.display()) }
+    }
+
+    /// Arrow's readers wrap errors of the file system: those are I/O, all others are the file's content.
+    pub fn arrow(path: &Path, error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, source) => Self::from_file(path, source),
+            ArrowError::ExternalError(source) => Self::boxed(path, source),
+            other => Self::corrupt(path, other),
+        }
+    }
+
+    /// As [`Failure::arrow`], for Parquet's readers and writers.
+    pub fn parquet(path: &Path, error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(source) => Self::boxed(path, source),
+            other => Self::corrupt(path, other),
+        }
+    }
+
+    fn boxed(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        match source.downcast::<io::Error>() {
+            Ok(source) => Self::from_file(path, *source),
+            Err(other) => Self::corrupt(path, other),
+        }
+    }
+
+    /// A file that ends too early or holds nonsense is reported by decoders as an I/O error, too.
+    fn from_file(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => Self::corrupt(path, source),
+            _ => Self::io(path, source),
+        }
+    }
+
+    /// What the shell sees.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Failure::Told { exit, .. } => *exit,
+            Failure::OutputClosed => Exit::Good,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Told { message, .. } => formatter.write_str(message),
+            Failure::OutputClosed => formatter.write_str("standard output was closed"),
+        }
+    }
+}
+
+/// An I/O error without a path comes from standard output: files name theirs with [`Failure::io`].
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::Told { exit: Exit::Io, message: format!("standard output: {error}") },
+        }
+    }
+}
+
+impl From<entasis::Error> for Failure {
+    fn from(error: entasis::Error) -> Self {
+        let exit = match error.kind() {
+            entasis::ErrorKind::Corrupt | entasis::ErrorKind::Unsupported => Exit::Corrupt,
+            entasis::ErrorKind::InvalidArgument => Exit::Usage,
+            entasis::ErrorKind::Io => Exit::Io,
+        };
+        Failure::Told { exit, message: error.to_string() }
+    }
+}

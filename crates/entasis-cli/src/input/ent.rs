@@ -1,0 +1,52 @@
+//! Entasis in.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use entasis::{Batches, ReadRequest, Reader};
+
+use super::{Input, InputOptions};
+use crate::exit::Failure;
+
+struct EntInput {
+    batches: Batches,
+    rows: u64,
+    rows_done: u64,
+}
+
+/// Opens an Entasis file.
+pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    let reader = Reader::open(path)?;
+    let mut request =
+        ReadRequest { batch_rows: options.batch_rows, threads: options.threads, ..ReadRequest::default() };
+    if let Some(columns) = &options.columns {
+        request.projection = reader.projection(columns)?;
+    }
+    request.rows = options.row_limit.map(|limit| 0..limit.min(reader.rows()));
+    Ok(Box::new(EntInput { batches: reader.read(request)?, rows: reader.rows(), rows_done: 0 }))
+}
+
+impl Iterator for EntInput {
+    type Item = Result<RecordBatch, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.batches.next()?;
+        self.rows_done += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+        Some(batch.map_err(Failure::from))
+    }
+}
+
+impl Input for EntInput {
+    fn schema(&self) -> SchemaRef {
+        self.batches.schema().clone()
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.rows)
+    }
+
+    fn fraction_done(&self) -> f64 {
+        self.rows_done as f64 / self.rows.max(1) as f64
+    }
+}

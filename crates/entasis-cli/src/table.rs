@@ -1,0 +1,117 @@
+//! Tables for the terminal.
+
+use std::io::{self, Write};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Wider values of users' tables are cut: a table is for a glance, `--format csv` or `--json` for all of it.
+const DATA_WIDTH: usize = 60;
+/// The same for our own words.
+const WORDS_WIDTH: usize = 200;
+
+/// A table of text that prints with aligned columns.
+pub struct Table {
+    headings: Vec<Heading>,
+    cell_width: usize,
+    rows: Vec<Vec<String>>,
+}
+
+struct Heading {
+    text: String,
+    numeric: bool,
+}
+
+impl Table {
+    /// A table with these headings. Columns whose heading begins with `>` are aligned to the right; the sign isn't printed.
+    pub fn new(headings: &[&str]) -> Self {
+        let headings = headings
+            .iter()
+            .map(|heading| match heading.strip_prefix('>') {
+                Some(text) => Heading { text: text.to_owned(), numeric: true },
+                None => Heading { text: (*heading).to_owned(), numeric: false },
+            })
+            .collect();
+        Table { headings, cell_width: WORDS_WIDTH, rows: Vec::new() }
+    }
+
+    /// A table whose headings come from data: nothing in them is taken for a sign.
+    pub fn with_columns(columns: impl IntoIterator<Item = (String, bool)>) -> Self {
+        let headings = columns.into_iter().map(|(text, numeric)| Heading { text: printable(&text), numeric }).collect();
+        Table { headings, cell_width: DATA_WIDTH, rows: Vec::new() }
+    }
+
+    /// Appends a row; missing cells stay empty.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.iter().map(|cell| cut(cell, self.cell_width)).collect());
+    }
+
+    /// Prints headings, a rule and the rows.
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths: Vec<usize> = (0..self.headings.len())
+            .map(|column| {
+                let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+                cells.max().unwrap_or(0).max(self.headings[column].text.width())
+            })
+            .collect();
+        let headings: Vec<String> = self.headings.iter().map(|heading| heading.text.clone()).collect();
+        self.line(out, &headings, &widths)?;
+        let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+        writeln!(out, "{}", rules.join("  "))?;
+        self.rows.iter().try_for_each(|row| self.line(out, row, &widths))
+    }
+
+    fn line(&self, out: &mut dyn Write, cells: &[String], widths: &[usize]) -> io::Result<()> {
+        let aligned = self.headings.iter().zip(widths).enumerate().map(|(column, (heading, width))| {
+            let cell = cells.get(column).map_or("", String::as_str);
+            let padding = " ".repeat(width - cell.width());
+            if heading.numeric { padding + cell } else { cell.to_owned() + &padding }
+        });
+        writeln!(out, "{}", aligned.collect::<Vec<_>>().join("  ").trim_end())
+    }
+}
+
+/// One line without control characters: a file's text must not steer the terminal. Cut where it gets long.
+pub fn printable(text: &str) -> String {
+    cut(text, WORDS_WIDTH)
+}
+
+fn cut(text: &str, cell_width: usize) -> String {
+    let mut cell = String::new();
+    let mut width = 0;
+    for character in text.chars() {
+        let shown = match character {
+            '\n' => '⏎',
+            '\t' => ' ',
+            other if other.is_control() => '�',
+            other => other,
+        };
+        width += shown.width().unwrap_or(0);
+        if width > cell_width {
+            cell.push('…');
+            break;
+        }
+        cell.push(shown);
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_by_what_the_terminal_shows() {
+        let mut table = Table::new(&["name", ">bytes"]);
+        table.row(vec!["价格".to_owned(), "7".to_owned()]);
+        table.row(vec!["a\u{1b}[31m\nb".to_owned(), "1,234".to_owned()]);
+        let mut out = Vec::new();
+        table.print(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "name      bytes\n────────  ─────\n价格          7\na�[31m⏎b  1,234\n");
+    }
+
+    #[test]
+    fn long_cells_are_cut() {
+        assert_eq!(cut(&"x".repeat(500), DATA_WIDTH).chars().count(), DATA_WIDTH + 1);
+    }
+}

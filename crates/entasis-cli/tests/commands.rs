@@ -1,0 +1,220 @@
+//! Every command on small tables: what it prints, its JSON, its exit code.
+
+mod common;
+
+use common::{Place, nested, parquet_bytes, table};
+
+fn with_table(rows: i64) -> Place {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(rows)));
+    place.good(&["convert", "t.parquet", "t.ent"]);
+    place
+}
+
+#[test]
+fn help_of_every_command_has_examples_and_says_what_json_holds() {
+    let place = Place::new();
+    assert!(place.good(&["--help"]).contains("Exit codes"));
+    let commands: [&[&str]; 8] = [
+        &["convert"],
+        &["inspect"],
+        &["head"],
+        &["schema"],
+        &["verify"],
+        &["bench", "tables"],
+        &["bench", "columns"],
+        &["demo"],
+    ];
+    for command in commands {
+        let help = place.good(&[command, &["--help"]].concat());
+        assert!(help.contains("Examples:\n  entasis ") && help.contains("JSON: {"), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn head_shows_the_same_rows_of_every_format() {
+    let place = with_table(30);
+    for out in ["t.arrow", "t.arrows", "copy.ent"] {
+        place.good(&["convert", "t.ent", out]);
+    }
+    let expected = place.good(&["head", "t.parquet", "-n", "3"]);
+    assert!(expected.contains("Zü\"rich") && expected.contains("∅"), "{expected}");
+    assert_eq!(expected.lines().count(), 5);
+    for file in ["t.ent", "t.arrow", "t.arrows", "copy.ent"] {
+        assert_eq!(place.good(&["head", file, "-n", "3"]), expected, "{file}");
+    }
+    let csv = place.good(&["head", "t.ent", "-n", "2", "--columns", "city,id", "--format", "csv"]);
+    assert_eq!(csv, "city,id\n,-7\n\"Ulm, old\",-4\n");
+    let value = place.json(&["head", "t.ent", "-n", "2", "--columns", "id,price"]);
+    assert_eq!(value["columns"][1]["name"], "price");
+    assert_eq!(value["rows"][0], serde_json::json!(["-7", null]));
+    assert_eq!(place.good(&["head", "t.ent", "-n", "0", "--columns", "id", "--format", "csv"]), "id\n");
+}
+
+#[test]
+fn head_writes_an_arrow_stream() {
+    let place = with_table(5);
+    let output = place.command(&["head", "t.ent", "-n", "4", "--format", "arrow"]).output().unwrap();
+    let reader = arrow_ipc::reader::StreamReader::try_new(output.stdout.as_slice(), None).unwrap();
+    let batches: Vec<_> = reader.collect::<Result<_, _>>().unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 4);
+    assert_eq!(batches[0].columns()[..2], table(4).columns()[..2]);
+}
+
+#[test]
+fn schema_shows_types_and_what_is_below() {
+    let place = Place::new();
+    place.write("n.parquet", parquet_bytes(&nested(4)));
+    place.good(&["convert", "n.parquet", "n.ent"]);
+    for file in ["n.parquet", "n.ent"] {
+        let text = place.good(&["schema", file]);
+        assert!(text.contains("items: list\n  item: Int32\npair: struct, not null\n  x: Int64, not null\n"), "{text}");
+        let value = place.json(&["schema", file]);
+        assert_eq!(value["columns"][1]["children"][1]["type"], "Utf8");
+    }
+}
+
+#[test]
+fn inspect_shows_columns_bytes_and_nodes() {
+    let place = with_table(3000);
+    let text = place.good(&["inspect", "t.ent"]);
+    assert!(text.contains("3,000 rows, 9 columns, 1 row group"), "{text}");
+    assert!(text.contains("2022-01-08") && text.contains("metadata page"), "{text}");
+    let value = place.json(&["inspect", "t.ent"]);
+    assert_eq!(value["columns"][0]["min"], "-7");
+    assert_eq!(value["columns"][0]["max"], "8990");
+    assert_eq!(value["columns"][1]["nulls"], 600);
+    assert!(value["columns"][0]["cascades"][0]["blocks"].as_u64() == Some(1));
+    let sum: u64 = value["map"].as_array().unwrap().iter().map(|part| part["size_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), value["size_bytes"].as_u64(), "the map covers the file");
+}
+
+#[test]
+fn inspect_bytes_lists_all_bytes_in_order() {
+    let place = with_table(100);
+    let value = place.json(&["inspect", "t.ent", "--bytes"]);
+    let parts = value["parts"].as_array().unwrap();
+    let is_inner = |part: &&serde_json::Value| part["what"].as_str().unwrap().starts_with("  ");
+    let mut end = 0;
+    for part in parts.iter().filter(|part| !is_inner(part)) {
+        assert_eq!(part["offset"].as_u64(), Some(end), "{part}");
+        end += part["size_bytes"].as_u64().unwrap();
+    }
+    assert_eq!(end, std::fs::metadata(place.path("t.ent")).unwrap().len());
+    assert!(parts.iter().filter(is_inner).count() > 9);
+    assert!(place.good(&["inspect", "t.ent", "--bytes"]).contains("file.md, Trailer"));
+}
+
+#[test]
+fn inspect_column_goes_down_to_nodes() {
+    let place = Place::new();
+    place.write("n.parquet", parquet_bytes(&nested(500)));
+    place.good(&["convert", "n.parquet", "n.ent"]);
+    let text = place.good(&["inspect", "n.ent", "--column", "pair.x"]);
+    assert!(
+        text.contains("pair.x: Int64") && text.contains("block 0: 500 rows") && text.contains("from 0 to 499"),
+        "{text}"
+    );
+    let value = place.json(&["inspect", "n.ent", "--column", "items"]);
+    let node = &value["columns"][0]["row_groups"][0]["blocks"][0]["cascade"];
+    assert!(node["encoding"].is_string() && node["children"].is_array(), "{node}");
+    let run = place.run(&["inspect", "n.ent", "--column", "nothing"]);
+    assert_eq!(run.code, 2, "{run:?}");
+}
+
+#[test]
+fn verify_finds_files_whole_equal_and_different() {
+    let place = with_table(2000);
+    assert!(place.good(&["verify", "t.ent"]).contains("whole (2,000 rows"));
+    assert!(place.good(&["verify", "t.ent", "--against", "t.parquet"]).contains("equal values"));
+    place.good(&["convert", "t.ent", "t.arrow"]);
+    place.good(&["verify", "t.arrow", "--against", "t.ent"]);
+
+    place.write("longer.parquet", parquet_bytes(&table(2001)));
+    let run = place.run(&["verify", "t.ent", "--against", "longer.parquet"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("row 2000, the end in the one, a row in the other"), "{run:?}");
+
+    let value = place.json(&["verify", "t.ent", "--against", "longer.parquet"]);
+    assert_eq!(value["difference"]["row"], 2000);
+    assert_eq!(value["damages"], serde_json::json!([]));
+}
+
+#[test]
+fn verify_names_the_first_difference_by_column_and_row() {
+    let place = Place::new();
+    let rows = |other: &str| {
+        (0..900).map(|row| format!("{row},{}\n", if row == 777 { other } else { "0.0" })).collect::<String>()
+    };
+    place.write("a.csv", format!("id,x\n{}", rows("0.0")));
+    place.write("b.csv", format!("id,x\n{}", rows("-0.0")));
+    place.good(&["convert", "a.csv", "a.ent"]);
+    let run = place.run(&["verify", "a.ent", "--against", "b.csv"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("column \"x\", row 777, 0.0"), "{run:?}");
+    place.good(&["verify", "a.ent", "--against", "b.csv", "--columns", "id"]);
+}
+
+#[test]
+fn bench_tables_compares_with_parquet() {
+    let place = Place::new();
+    place.write("data/a.parquet", parquet_bytes(&table(500)));
+    place.write("data/b.parquet", parquet_bytes(&nested(500)));
+    let value = place.json(&["bench", "tables", "data", "--rounds", "1"]);
+    assert_eq!(value["tables"][0]["rows"], 500);
+    assert_eq!(value["total"]["columns"], 11);
+    for contender in ["entasis", "parquet", "parquet_snappy", "parquet_zstd"] {
+        let figures = &value["tables"][1][contender];
+        assert!(figures["bytes"].as_u64() > Some(100) && figures["decode_seconds"].as_f64() > Some(0.0), "{figures}");
+    }
+    assert!(value["ratios"]["bytes_to_parquet_zstd"]["geometric_mean"].as_f64() > Some(0.0));
+    let text = place.good(&["bench", "tables", "data", "--rounds", "1", "--filter", "b.par"]);
+    assert!(text.contains("b.parquet") && !text.contains("a.parquet"), "{text}");
+    assert_eq!(place.run(&["bench", "tables", "data", "--filter", "zzz"]).code, 2);
+}
+
+#[test]
+fn bench_columns_describes_every_column() {
+    let place = Place::new();
+    place.write("a.parquet", parquet_bytes(&table(600)));
+    let value = place.json(&["bench", "columns", "a.parquet", "--rounds", "1"]);
+    let id = &value["columns"][0];
+    assert_eq!((id["distinct_ratio"].as_f64(), id["sorted_ratio"].as_f64()), (Some(1.0), Some(1.0)));
+    assert_eq!(value["columns"][1]["nulls"], 120);
+    assert!(id["bits_per_value"].as_f64() > Some(0.0) && id["cascades"][0].is_string());
+    assert!(place.good(&["bench", "columns", "a.parquet", "--rounds", "1"]).contains("encoded as"));
+}
+
+#[test]
+fn demo_ends_with_what_to_try_next_and_that_works() {
+    let place = Place::new();
+    let text = place.good(&["demo", "--folder", "."]);
+    assert!(text.contains("68,000 rows") && text.contains("Parquet + Zstd 3"), "{text}");
+    let commands: Vec<&str> = text.lines().skip_while(|line| *line != "Try next:").skip(1).collect();
+    let existing = commands.iter().filter(|command| command.contains("./trips.ent"));
+    let mut tried = 0;
+    for command in existing {
+        let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+        place.good(&arguments);
+        tried += 1;
+    }
+    assert_eq!(tried, 3);
+    let value = place.json(&["demo", "--folder", "."]);
+    assert_eq!(value["equal"], true);
+    assert_eq!(place.names(), ["trips.ent", "trips.parquet"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = with_table(20_000);
+    let mut child = place
+        .command(&["head", "t.ent", "-n", "20000"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

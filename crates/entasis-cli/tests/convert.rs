@@ -1,0 +1,224 @@
+//! Conversions between all formats, many inputs, and what is left when they fail.
+
+mod common;
+
+use common::{Place, nested, parquet_bytes, read_parquet, table};
+
+#[test]
+fn parquet_comes_back_through_every_format() {
+    let place = Place::new();
+    for (name, batch) in [("flat", table(70_000)), ("nested", nested(3_000)), ("empty", table(0))] {
+        let path = |extension: &str| format!("{name}.{extension}");
+        place.write(&path("parquet"), parquet_bytes(&batch));
+        let (ent, arrow, arrows, back) = (path("ent"), path("arrow"), path("arrows"), format!("{name}-back.parquet"));
+        for pair in [[&path("parquet"), &ent], [&ent, &arrow], [&arrow, &arrows], [&arrows, &path("pq")]] {
+            place.good(&["convert", pair[0], pair[1]]);
+            place.good(&["verify", pair[1], "--against", &path("parquet")]);
+        }
+        place.good(&["convert", &ent, &back]);
+        assert_eq!(read_parquet(&place.path(&back)), batch, "{name}");
+    }
+}
+
+#[test]
+fn csv_goes_both_ways() {
+    let place = Place::new();
+    let text = "id,name,price,day,ok,code\n1,\"a, \"\"b\"\"\",1.5,2024-02-29,true,007\n2,,-0.25,2024-03-01,false,010\n";
+    place.write("a.csv", text);
+    place.good(&["convert", "a.csv", "a.ent"]);
+    let schema = place.good(&["schema", "a.ent"]);
+    assert_eq!(schema, "id: Int64\nname: Utf8\nprice: Float64\nday: Date32\nok: Boolean\ncode: Utf8\n");
+    place.good(&["convert", "a.ent", "b.csv"]);
+    assert_eq!(std::fs::read_to_string(place.path("b.csv")).unwrap(), text);
+    place.good(&["convert", "a.csv", "c.ent", "--types", "id=int16,price=string"]);
+    assert!(place.good(&["schema", "c.ent"]).starts_with("id: Int16\nname: Utf8\nprice: Utf8\n"));
+    place.good(&["convert", "a.csv", "d.ent", "--types", "*=string"]);
+    assert!(place.good(&["head", "d.ent", "-n", "1"]).contains("007"));
+}
+
+#[test]
+fn an_empty_table_still_names_its_columns_in_csv() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(0)));
+    place.good(&["convert", "t.parquet", "t.csv"]);
+    assert!(std::fs::read_to_string(place.path("t.csv")).unwrap().starts_with("id,city,price,"));
+}
+
+#[test]
+fn columns_are_kept_in_the_order_asked_for() {
+    let place = Place::new();
+    place.write("n.parquet", parquet_bytes(&nested(10)));
+    place.write("t.parquet", parquet_bytes(&table(10)));
+    place.good(&["convert", "n.parquet", "n.ent"]);
+    for source in ["n.parquet", "n.ent"] {
+        place.good(&["convert", source, "out.ent", "--columns", "pair.y,items"]);
+        let schema = place.good(&["schema", "out.ent"]);
+        assert!(schema.starts_with("pair: struct, not null\n  y: Utf8, not null\nitems: list\n"), "{source}: {schema}");
+    }
+    let run = place.run(&["convert", "t.parquet", "out2.ent", "--columns", "id,nothing"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("nothing"), "{run:?}");
+    assert!(!place.path("out2.ent").exists());
+}
+
+#[test]
+fn row_groups_and_threads_are_as_asked_for() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(10_000)));
+    place.good(&["convert", "t.parquet", "one.ent", "--row-group-rows", "4096", "--threads", "1"]);
+    place.good(&["convert", "t.parquet", "two.ent", "--row-group-rows", "4096", "--threads", "3"]);
+    let bytes = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(bytes("one.ent"), bytes("two.ent"));
+    let value = place.json(&["inspect", "one.ent"]);
+    assert_eq!(value["row_groups"], serde_json::json!([4096, 4096, 1808]));
+    assert_eq!(place.run(&["convert", "t.parquet", "x.ent", "--row-group-rows", "0"]).code, 2);
+}
+
+#[test]
+fn many_inputs_become_one_table_or_a_file_each() {
+    let place = Place::new();
+    let whole = table(3_000);
+    for (index, start) in [0, 1000, 2000].into_iter().enumerate() {
+        place.write(&format!("in/part-{index}.parquet"), parquet_bytes(&whole.slice(start, 1000)));
+    }
+    place.write("in/_SUCCESS", "");
+    place.write("t.parquet", parquet_bytes(&whole));
+    place.good(&["convert", "in/*.parquet", "globbed.ent"]);
+    place.good(&["convert", "in", "folder.ent"]);
+    place.good(&["convert", "in/part-0.parquet", "in/part-1.parquet", "in/part-2.parquet", "named.parquet"]);
+    for one in ["globbed.ent", "folder.ent", "named.parquet"] {
+        place.good(&["verify", one, "--against", "t.parquet"]);
+    }
+    let value = place.json(&["convert", "in", "out/"]);
+    assert_eq!(value["files"].as_array().unwrap().len(), 3);
+    assert!(place.path("out/part-2.ent").exists());
+    place.good(&["convert", "in", "out/", "--to", "arrow"]);
+    place.good(&["verify", "out/part-1.arrow", "--against", "in/part-1.parquet"]);
+}
+
+#[test]
+fn tables_of_other_schemas_are_refused_by_name() {
+    let place = Place::new();
+    place.write("a.parquet", parquet_bytes(&table(5)));
+    place.write("b.parquet", parquet_bytes(&nested(5)));
+    let run = place.run(&["convert", "a.parquet", "b.parquet", "c.ent"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("b.parquet") && run.stderr.contains("equal schemas"), "{run:?}");
+    assert_eq!(place.names(), ["a.parquet", "b.parquet"]);
+}
+
+#[test]
+fn the_input_is_never_the_output() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(5)));
+    let run = place.run(&["convert", "t.parquet", "./t.parquet"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    place.good(&["convert", "t.parquet", "t.ent"]);
+    place.good(&["convert", "t.parquet", "t.ent"]);
+}
+
+#[test]
+fn usage_and_missing_files_have_their_codes() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(5)));
+    place.write("t.txt", "x");
+    for (code, arguments) in [
+        (2, &["convert", "t.parquet"][..]),
+        (2, &["convert", "t.parquet", "t.xyz"]),
+        (2, &["convert", "t.txt", "t.ent"]),
+        (2, &["nonsense"]),
+        (2, &["verify", "t.parquet"]),
+        (4, &["convert", "none.parquet", "t.ent"]),
+        (4, &["convert", "none-*.parquet", "t.ent"]),
+        (4, &["convert", "t.parquet", "no/folder/t.ent"]),
+        (4, &["inspect", "none.ent"]),
+        (3, &["inspect", "t.parquet"]),
+        (3, &["convert", "t.txt", "t.ent", "--from", "parquet"]),
+        (3, &["convert", "t.txt", "t.ent", "--from", "arrow"]),
+    ] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, code, "{run:?}");
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{run:?}");
+        assert!(!place.path("t.ent").exists());
+    }
+}
+
+#[test]
+fn lists_have_no_place_in_csv() {
+    let place = Place::new();
+    place.write("n.parquet", parquet_bytes(&nested(5)));
+    let run = place.run(&["convert", "n.parquet", "n.csv"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(run.stderr.contains("items, pair"), "{run:?}");
+    assert_eq!(place.names(), ["n.parquet"]);
+}
+
+#[test]
+fn what_is_wrong_in_csv_is_told_with_line_and_column() {
+    let many = (0..20_000).map(|row| format!("{row},{row}.5,a\n")).collect::<String>();
+    let cases: [(&str, Vec<u8>, &[&str]); 11] = [
+        ("short", b"a,b,c\n1,2,3\n4,5\n".to_vec(), &["line 3, column 3 (c)", "2 fields"]),
+        ("long", b"a,b\n1,2\n\n1,2,3\n".to_vec(), &["line 4, column 3", "3 fields"]),
+        ("number", b"a,b\n1,2\n3,4\n5,x6\n".to_vec(), &["line 4, column 2 (b)", "\"x6\"", "Int64", "--types b=string"]),
+        ("crlf", b"a,b\r\n1,2\r\n3,4\r\n5,x6\r\n".to_vec(), &["line 4, column 2 (b)"]),
+        ("multiline", b"a,b\n\"x\ny\",2\n\"x\n\ny\",z\n\"u\",3\n,4\n".to_vec(), &["line 6, column 2 (b)", "\"z\""]),
+        ("encoding", b"a,b\n1,caf\xe9\n".to_vec(), &["line 2, column 2 (b)", "0xE9", "UTF-8"]),
+        ("header", b"a,caf\xe9\n1,2\n".to_vec(), &["line 1, column 2", "UTF-8"]),
+        ("utf16", b"\xff\xfea\0,\0b\0\n\0".to_vec(), &["line 1, column 1", "UTF-8"]),
+        ("empty", Vec::new(), &["line 1", "no names"]),
+        ("late", format!("a,b,c\n{many}1,none,a\n").into_bytes(), &["line 20002, column 2 (b)", "\"none\"", "Float64"]),
+        ("late-shape", format!("a,b,c\n{many}1\n").into_bytes(), &["line 20002, column 2 (b)", "1 field"]),
+    ];
+    for (name, content, expected) in cases {
+        let place = Place::new();
+        place.write("t.csv", &content);
+        for out in ["t.ent", "t.parquet", "t.arrow"] {
+            let run = place.run(&["convert", "t.csv", out]);
+            assert_eq!(run.code, 3, "{name}: {run:?}");
+            for part in expected {
+                assert!(run.stderr.contains(part), "{name}: {part} in {run:?}");
+            }
+            assert_eq!(run.stderr.lines().count(), 1, "{name}: {run:?}");
+        }
+        assert_eq!(place.names(), ["t.csv"], "{name}");
+    }
+}
+
+#[test]
+fn bad_utf8_far_in_is_found_too() {
+    let place = Place::new();
+    let mut content = b"a,b\n".to_vec();
+    (0..15_000).for_each(|row| content.extend(format!("{row},x\n").bytes()));
+    content.extend(b"1,\xc3\x28\n");
+    place.write("t.csv", content);
+    let run = place.run(&["convert", "t.csv", "t.ent"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(run.stderr.contains("line 15002, column 2 (b)"), "{run:?}");
+}
+
+#[test]
+fn damaged_files_are_told_apart_from_foreign_ones() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(2_000)));
+    place.good(&["convert", "t.parquet", "t.ent"]);
+    let whole = std::fs::read(place.path("t.ent")).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 4] ^= 0x10;
+    place.write("cut.ent", &whole[..whole.len() / 2]);
+    place.write("flipped.ent", &flipped);
+    place.write("foreign.ent", b"PAR1, not an Entasis file, but something else of some length, to be sure....");
+    place.write("empty.ent", b"");
+    for file in ["cut.ent", "flipped.ent", "foreign.ent", "empty.ent"] {
+        for arguments in [&["verify", file][..], &["convert", file, "out.parquet"]] {
+            let run = place.run(arguments);
+            assert_eq!(run.code, 3, "{run:?}");
+            let told = format!("{}{}", run.stdout, run.stderr);
+            assert!(told.contains(file) && told.lines().count() == 1, "{run:?}");
+        }
+    }
+    let told = place.run(&["verify", "flipped.ent"]).stdout;
+    assert!(told.contains("column \"") && told.contains("at byte "), "{told}");
+    let value = place.json(&["verify", "flipped.ent"]);
+    assert!(value["damages"][0]["offset"].as_u64() > Some(0));
+    assert!(!place.path("out.parquet").exists());
+}

@@ -1,0 +1,56 @@
+//! A conversion that is stopped leaves nothing, and what was there before stays.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::fmt::Write;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::Place;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Waits until the conversion has written something: its open files show how much.
+fn wait_for_writing(child: &Child) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while written_bytes(child.id()) == 0 {
+        assert!(Instant::now() < deadline, "nothing was written");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn written_bytes(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn stopped_conversions_leave_nothing() {
+    let place = Place::new();
+    let mut text = "id,value,name\n".to_owned();
+    for row in 0..600_000u64 {
+        let value = row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        writeln!(text, "{row},{value},name {}", value % 1000).unwrap();
+    }
+    place.write("t.csv", text);
+    place.write("old.ent", "as it was");
+    for (out, options) in [
+        ("new.ent", ["--row-group-rows", "20000"]),
+        ("old.ent", ["--row-group-rows", "20000"]),
+        ("new.parquet", ["--row-group-rows", "20000"]),
+        ("new.arrow", ["--threads", "1"]),
+        ("new2.csv", ["--threads", "1"]),
+    ] {
+        for signal in [Signal::INT, Signal::KILL] {
+            let arguments = [&["convert", "t.csv", out], &options[..]].concat();
+            let mut child = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            wait_for_writing(&child);
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            assert!(!child.wait().unwrap().success(), "{out} was complete before it could be stopped");
+            assert_eq!(place.names(), ["old.ent", "t.csv"], "{out}, {signal:?}");
+            assert_eq!(std::fs::read_to_string(place.path("old.ent")).unwrap(), "as it was");
+        }
+    }
+}

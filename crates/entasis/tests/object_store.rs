@@ -1,0 +1,193 @@
+//! The same file through an object store: equal rows, few requests, no request for another version.
+
+#![cfg(feature = "object-store")]
+
+mod common;
+
+use std::{
+    fmt,
+    ops::Range,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use common::{assert_same, concat, write};
+use entasis::{AsyncReader, ErrorKind, Projection, ReadRequest, Reader, Strings, WriteOptions, generate::Generator};
+use futures::stream::BoxStream;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, memory::InMemory, path::Path,
+};
+
+/// Polls a future to its end; a store in memory never waits for anything.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// A store that counts what is asked of it.
+#[derive(Debug, Default)]
+struct Counting {
+    store: InMemory,
+    requests: AtomicU64,
+    ranges: Mutex<Vec<Range<u64>>>,
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("counting")
+    }
+}
+
+type StoreResult<T> = object_store::Result<T>;
+
+#[async_trait::async_trait]
+impl ObjectStore for Counting {
+    async fn put_opts(&self, at: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
+        self.store.put_opts(at, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.store.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let result = self.store.get_opts(at, options).await?;
+        self.ranges.lock().unwrap().push(result.range.clone());
+        Ok(result)
+    }
+
+    fn delete_stream(&self, paths: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        self.store.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.store.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        self.store.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.store.copy_opts(from, to, options).await
+    }
+}
+
+impl Counting {
+    fn put(&self, bytes: Bytes) {
+        block_on(self.put_opts(&path(), bytes.into(), PutOptions::default())).unwrap();
+    }
+
+    fn take_requests(&self) -> u64 {
+        self.ranges.lock().unwrap().clear();
+        self.requests.swap(0, Ordering::Relaxed)
+    }
+}
+
+fn path() -> Path {
+    Path::from("folder/a.ent")
+}
+
+fn open(store: &Arc<Counting>) -> AsyncReader {
+    block_on(AsyncReader::open(store.clone(), path())).unwrap()
+}
+
+#[test]
+fn rows_are_those_of_the_other_readers() {
+    for seed in 300..310 {
+        let mut generator = Generator::new(seed);
+        let schema = generator.schema(15);
+        let rows = 1 + generator.below(6_000);
+        let batch = generator.batch(&schema, rows);
+        let options = WriteOptions { row_group_rows: 2_500, ..WriteOptions::default() };
+        let bytes = write(&schema, std::slice::from_ref(&batch), options);
+        let store = Arc::new(Counting::default());
+        store.put(bytes.clone());
+        let reader = open(&store);
+        assert_eq!(reader.rows(), rows as u64);
+        assert_eq!(block_on(reader.schema()).unwrap(), schema);
+        let request = ReadRequest { batch_rows: 1_000, ..ReadRequest::default() };
+        let batches = block_on(block_on(reader.read(request)).unwrap().collect()).unwrap();
+        assert_same(&concat(&schema, &batches), &batch, &format!("seed {seed}"));
+        let wanted: Vec<u64> = (0..100).map(|_| generator.below(rows) as u64).collect();
+        let taken = block_on(reader.take(&wanted, &Projection::all(), Strings::Views)).unwrap();
+        let expected = Reader::from_bytes(bytes).unwrap().take(&wanted, &Projection::all(), Strings::Views).unwrap();
+        assert_same(&taken, &expected, &format!("seed {seed}, taken"));
+    }
+}
+
+#[test]
+fn one_column_of_many_takes_four_requests() {
+    let columns = 20_000;
+    let fields: Vec<_> =
+        (0..columns).map(|index| Field::new(format!("column_{index}"), DataType::Int64, false)).collect();
+    let array = |index: i64| Arc::new(Int64Array::from_iter_values((0..10).map(|row| index * row))) as ArrayRef;
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), (0..columns).map(array).collect()).unwrap();
+    let store = Arc::new(Counting::default());
+    store.put(write(&schema, &[batch], WriteOptions::default()));
+    for column in (0..columns).step_by(701) {
+        store.take_requests();
+        let reader = open(&store);
+        let projection = block_on(reader.projection(&[format!("column_{column}")])).unwrap();
+        let request = ReadRequest { projection, ..ReadRequest::default() };
+        let batches = block_on(block_on(reader.read(request)).unwrap().collect()).unwrap();
+        assert_eq!(batches[0].column(0), &array(column));
+        let requests = store.take_requests();
+        assert!(requests <= 4, "{requests} requests");
+    }
+}
+
+#[test]
+fn large_values_are_fetched_last_and_in_few_requests() {
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..60).map(|row| format!("{row:>9}").repeat(3_000))));
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, false)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![texts]).unwrap();
+    let store = Arc::new(Counting::default());
+    store.put(write(&schema, std::slice::from_ref(&batch), WriteOptions::default()));
+    let reader = open(&store);
+    store.take_requests();
+    let batches = block_on(block_on(reader.read(ReadRequest::default())).unwrap().collect()).unwrap();
+    assert_same(&concat(&schema, &batches), &batch, "large values");
+    let requests = store.take_requests();
+    assert!(requests <= 6, "{requests} requests for 60 large values");
+}
+
+#[test]
+fn an_object_that_was_replaced_is_an_error() {
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, false)]));
+    let mut generator = Generator::new(320);
+    let store = Arc::new(Counting::default());
+    let first = generator.batch(&schema, 20_000);
+    store.put(write(&schema, &[first], WriteOptions::default()));
+    let reader = open(&store);
+    store.put(write(&schema, &[generator.batch(&schema, 20_000)], WriteOptions::default()));
+    let result = block_on(block_on(reader.read(ReadRequest::default())).unwrap().collect());
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Io);
+    let missing = block_on(AsyncReader::open(store, Path::from("nowhere"))).err().unwrap();
+    assert_eq!(missing.kind(), ErrorKind::Io);
+}
