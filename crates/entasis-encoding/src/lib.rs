@@ -11,9 +11,13 @@ mod conformance;
 mod encodings;
 mod error;
 pub mod fsst;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lane;
 mod physical;
 mod predicate;
+#[doc(hidden)]
+pub mod random;
 mod selection;
 pub mod simd;
 #[cfg(test)]

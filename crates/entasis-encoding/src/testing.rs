@@ -1,28 +1,8 @@
 //! Columns to test with, of adversarial shapes, and values as plain as can be to compare them with.
 
+pub(crate) use crate::random::Random;
 use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
 use crate::{Fixed, Lane, Physical, Scalar, U256, with_decoded_lanes, with_lane_of, with_lanes};
-
-/// A small generator of numbers (splitmix64), the same on every run.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 /// How the values of a column are distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,6 +33,8 @@ pub mod atomic;
 pub mod compare;
 mod error;
 #[doc(hidden)]
+pub mod fuzzing;
+#[doc(hidden)]
 pub mod generate;
 pub mod metadata;
 #[cfg(feature = "object-store")]

@@ -1,0 +1,91 @@
+//! Random typed batches, written and read back: what comes out is what went in, on every way.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+
+use crate::{
+    Projection, ReadRequest, Reader, Result, Strings, WriteOptions, Writer, compare::first_difference,
+    encoding::digest, generate::Generator,
+};
+
+/// Makes a batch of the type, size and values that `input` stands for, writes it, reads it and compares.
+///
+/// # Panics
+/// If anything comes back differently, or not at all: that is a bug.
+pub fn round_trip(input: &[u8]) {
+    let byte = |index: usize| input.get(index).map_or(0, |&byte| usize::from(byte));
+    let (columns, rows) = (byte(0) % 24, (byte(1) | byte(2) << 8) % 9_000);
+    let group_rows = [1, 100, 1_024, 3_000, 1 << 20][byte(3) % 5].max(rows as u64 / 50);
+    let pieces = 1 + byte(4) % 7;
+    let mut generator = Generator::new(digest(input));
+    let schema = generator.schema(columns);
+    let batch = generator.batch(&schema, rows);
+    let options = WriteOptions { row_group_rows: group_rows, ..WriteOptions::default() };
+    let file = written(&batch, &schema, pieces, options.clone());
+    let again = written(&batch, &schema, 1, WriteOptions { threads: 2, ..options });
+    assert!(file == again, "bytes depend on batches or threads");
+    check(file, &batch, &mut generator).unwrap_or_else(|error| panic!("a file that was just written: {error}"));
+}
+
+fn written(batch: &RecordBatch, schema: &SchemaRef, pieces: usize, options: WriteOptions) -> Vec<u8> {
+    let run = || -> Result<Vec<u8>> {
+        let mut writer = Writer::new(Vec::new(), Arc::clone(schema), options.clone())?;
+        let step = batch.num_rows().div_ceil(pieces).max(1);
+        for start in (0..batch.num_rows()).step_by(step) {
+            writer.write(&batch.slice(start, step.min(batch.num_rows() - start)))?;
+        }
+        Ok(writer.finish()?.0)
+    };
+    run().unwrap_or_else(|error| panic!("can't be written: {error}"))
+}
+
+fn check(file: Vec<u8>, batch: &RecordBatch, generator: &mut Generator) -> Result<()> {
+    let reader = Reader::from_bytes(Bytes::from(file))?;
+    assert_eq!((reader.rows(), reader.schema()?), (batch.num_rows() as u64, batch.schema()));
+    assert_eq!(reader.verify(&mut |_| {})?, []);
+    let start = generator.below(batch.num_rows() + 1);
+    let length = generator.below(batch.num_rows() - start + 1);
+    let range = start as u64..(start + length) as u64;
+    for (rows, expected) in [(None, batch.clone()), (Some(range), batch.slice(start, length))] {
+        for strings in [Strings::AsStored, Strings::Views, Strings::Offsets] {
+            let batches = reader.read(ReadRequest {
+                rows: rows.clone(),
+                strings,
+                batch_rows: 1_500,
+                ..ReadRequest::default()
+            })?;
+            same(&together(&batches.schema().clone(), batches.collect::<Result<_>>()?)?, &expected);
+        }
+    }
+    if batch.num_rows() > 0 {
+        let picked: Vec<u64> = (0..30).map(|_| generator.below(batch.num_rows()) as u64).collect();
+        let taken = reader.take(&picked, &Projection::all(), Strings::AsStored)?;
+        let indices = UInt64Array::from(picked);
+        let columns = batch.columns().iter().map(|column| arrow_select::take::take(column, &indices, None));
+        let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+        let columns = columns.collect::<Result<_, _>>()?;
+        same(&taken, &RecordBatch::try_new_with_options(batch.schema(), columns, &options)?);
+    }
+    Ok(())
+}
+
+/// The batches one after the other, also where they have no columns.
+fn together(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
+    if schema.fields().is_empty() {
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        return Ok(RecordBatch::try_new_with_options(schema.clone(), vec![], &options)?);
+    }
+    Ok(arrow_select::concat::concat_batches(schema, &batches)?)
+}
+
+fn same(found: &RecordBatch, expected: &RecordBatch) {
+    match first_difference(found, expected) {
+        Ok(None) => {}
+        Ok(Some(difference)) => panic!("{difference}"),
+        Err(error) => panic!("can't be compared: {error}"),
+    }
+}
