@@ -38,7 +38,11 @@ fn check(path: &Path, schema: &SchemaRef) -> Result<(), Failure> {
 impl Output for CsvOutput {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         self.schema = None;
-        self.writer.write(batch).map_err(|error| Failure::arrow(&self.path, error))
+        self.writer.write(batch).map_err(|error| match error {
+            // Types were looked at before: what the CSV writer itself still complains of is the disk.
+            ArrowError::CsvError(what) => Failure::io(&self.path, what),
+            other => Failure::arrow(&self.path, other),
+        })
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64, Failure> {
