@@ -68,7 +68,8 @@ fn no_file_is_too_long() {
 
 #[test]
 fn no_file_names_a_folder_of_somebody_s_machine() {
-    let folders = [word("/ro", "ot/"), word("/ho", "me/"), word("/wo", "rk/"), word("/tmp", "/w/"), word("/Us", "ers/")];
+    let folders =
+        [word("/ro", "ot/"), word("/ho", "me/"), word("/wo", "rk/"), word("/tmp", "/w/"), word("/Us", "ers/")];
     let names = |line: &str| {
         folders.iter().any(|folder| {
             // After a letter it is the inner part of a path that begins somewhere else.
@@ -80,7 +81,8 @@ fn no_file_names_a_folder_of_somebody_s_machine() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    let words = [word("TO", "DO"), word("FIX", "ME"), word("XX", "X:"), word("todo", "!("), word("unimplemented", "!(")];
+    let words =
+        [word("TO", "DO"), word("FIX", "ME"), word("XX", "X:"), word("todo", "!("), word("unimplemented", "!(")];
     assert_eq!(places(&texts(), |line| words.iter().any(|word| line.contains(word))), [""; 0]);
 }
 
@@ -104,12 +106,15 @@ const UNSAFE: [&str; 4] = [
 /// True if the line holds code that is unsafe, or allows it.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "allow(unsafe_code"].iter().any(|word| code.contains(word))
+    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "allow(unsafe_code"]
+        .iter()
+        .any(|word| code.contains(word))
 }
 
 #[test]
 fn unsafe_code_stays_where_it_belongs() {
-    let texts: Vec<_> = rust().into_iter().filter(|text| !UNSAFE.iter().any(|path| text.path.starts_with(path))).collect();
+    let texts: Vec<_> =
+        rust().into_iter().filter(|text| !UNSAFE.iter().any(|path| text.path.starts_with(path))).collect();
     let mine = file!();
     let elsewhere = places(&texts, is_unsafe).into_iter().filter(|place| !place.starts_with(mine));
     assert_eq!(elsewhere.collect::<Vec<_>>(), [""; 0]);

@@ -92,7 +92,8 @@ impl Tree {
             9 => {
                 let (rows, inner) = (node.rows, node.clone());
                 let encoding = random.pick(&REGISTRY).id();
-                *node = EncodedNode { encoding, rows, parameters: Vec::new(), buffers: Vec::new(), children: vec![inner] };
+                *node =
+                    EncodedNode { encoding, rows, parameters: Vec::new(), buffers: Vec::new(), children: vec![inner] };
             }
             10 if node.buffers.len() < 3 => node.buffers.push(vec![0; random.pick(&[0, 1, 8, 128, 5000])]),
             11 if !node.buffers.is_empty() => {

@@ -150,12 +150,7 @@ impl FileParts {
     }
 
     /// Another block, or another shared part, at the end of all blocks, and a record that points at it.
-    fn change_block(
-        &mut self,
-        file: &Bytes,
-        random: &mut Random,
-        change: &mut dyn FnMut(&mut Vec<u8>),
-    ) -> Result<()> {
+    fn change_block(&mut self, file: &Bytes, random: &mut Random, change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
         let reader = Reader::from_bytes(file.clone())?;
         if reader.column_count() == 0 || reader.row_group_count() == 0 {
             return Ok(());

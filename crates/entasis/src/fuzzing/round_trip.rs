@@ -51,7 +51,12 @@ fn check(file: Vec<u8>, batch: &RecordBatch, generator: &mut Generator) -> Resul
     let range = start as u64..(start + length) as u64;
     for (rows, expected) in [(None, batch.clone()), (Some(range), batch.slice(start, length))] {
         for strings in [Strings::AsStored, Strings::Views, Strings::Offsets] {
-            let batches = reader.read(ReadRequest { rows: rows.clone(), strings, batch_rows: 1_500, ..ReadRequest::default() })?;
+            let batches = reader.read(ReadRequest {
+                rows: rows.clone(),
+                strings,
+                batch_rows: 1_500,
+                ..ReadRequest::default()
+            })?;
             same(&together(&batches.schema().clone(), batches.collect::<Result<_>>()?)?, &expected);
         }
     }
