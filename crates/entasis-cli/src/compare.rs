@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(compared(&base, &base), None);
         let minus = table(vec![-0.0, f64::NAN, 1.0, 2.0], vec![Some("a"), None, Some(""), Some("d")]);
         let nan = table(vec![0.0, other_nan, 1.0, 2.0], vec![Some("a"), None, Some(""), Some("d")]);
-        let text = table(vec![0.0, f64::NAN, 1.0, 2.5], vec![Some("a"), None, None, Some("d")]);
+        let text = table(vec![0.0, f64::NAN, 1.0, 2.0], vec![Some("a"), None, None, Some("d")]);
         for (other, column, row) in [(minus, "x", 0), (nan, "x", 1), (text, "t", 2)] {
             let found = compared(&base, &other).unwrap();
             assert_eq!((found.column.as_str(), found.row), (column, Some(row)));
@@ -166,6 +166,7 @@ mod tests {
     fn schemas_differ_by_name_and_type() {
         let base = table(vec![], vec![]);
         let swapped = base.project(&[1, 0]).unwrap();
-        assert_eq!(compared(&base, &swapped).unwrap().row, None);
+        let found = first(cut(&base, &[]), cut(&swapped, &[]), |_| ()).unwrap().unwrap();
+        assert_eq!(found.row, None);
     }
 }

@@ -37,6 +37,20 @@ fn csv_goes_both_ways() {
 }
 
 #[test]
+fn dictionaries_that_change_from_batch_to_batch_fit_every_format() {
+    let place = Place::new();
+    let rows = (0..150_000).map(|row| format!("{row},w{}\n", row / 1000)).collect::<String>();
+    place.write("a.csv", format!("id,word\n{rows}"));
+    place.good(&["convert", "a.csv", "a.parquet", "--types", "word=Dictionary(Int32, Utf8),id=int32"]);
+    place.good(&["convert", "a.parquet", "a.ent"]);
+    assert_eq!(place.good(&["schema", "a.ent"]), "id: Int32\nword: Dictionary(Int32, Utf8)\n");
+    for (from, to) in [("a.ent", "a.arrow"), ("a.parquet", "b.arrow"), ("a.arrow", "a.arrows"), ("b.arrow", "b.ent")] {
+        place.good(&["convert", from, to]);
+        place.good(&["verify", to, "--against", "a.parquet"]);
+    }
+}
+
+#[test]
 fn an_empty_table_still_names_its_columns_in_csv() {
     let place = Place::new();
     place.write("t.parquet", parquet_bytes(&table(0)));

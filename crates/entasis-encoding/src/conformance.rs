@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::block::head::EncodedNode;
 use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
-use crate::chooser::{EncodeOptions, Encoder};
+use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column};
 use crate::{
@@ -294,4 +294,48 @@ fn forge(node: &mut EncodedNode, random: &mut Random) {
         }
         _ => node.encoding = random.below(19) as u8,
     }
+}
+
+/// Shapes on which a prediction can be held against what the encoding then takes.
+const PREDICTABLE: [Shape; 8] = [
+    Shape::Runs,
+    Shape::Few,
+    Shape::Sorted,
+    Shape::NearSorted,
+    Shape::Narrow,
+    Shape::Outliers,
+    Shape::Decimals,
+    Shape::Scattered,
+];
+
+#[test]
+fn predictions_hold_and_choices_are_near_the_best() {
+    let mut random = Random::new(23);
+    let options = EncodeOptions::default();
+    let physicals =
+        [Physical::Fixed(Fixed::I32), Physical::Fixed(Fixed::I64), Physical::Fixed(Fixed::F64), Physical::Bytes];
+    let (mut chosen_bytes, mut best_bytes) = (0, 0);
+    for physical in physicals {
+        for shape in PREDICTABLE {
+            let owned = Owned::generate(&physical, shape, 20_000, false, &mut random);
+            let column = owned.column();
+            let statistics = Statistics::new(&column);
+            let mut best = usize::MAX;
+            for encoding in REGISTRY {
+                let predicted = encoding.predicted_bytes(&statistics, &Encoder::new(&options, None, None));
+                let Some(predicted) = predicted else { continue };
+                let found = Encoder::forcing(&options, encoding.id()).root(&column).unwrap().size_bytes();
+                best = best.min(found);
+                // Children may do better than a prediction knows of, never much worse.
+                let limit = predicted * 1.5 + 300.0;
+                let name = encoding.name();
+                assert!(found as f64 <= limit, "{name} of {physical} {shape:?}: {predicted} predicted, {found} bytes");
+            }
+            let chosen = Encoder::new(&options, None, None).root(&column).unwrap().size_bytes();
+            assert!(chosen <= best * 3 / 2 + 100, "{physical} {shape:?}: {chosen} bytes chosen, {best} possible");
+            chosen_bytes += chosen;
+            best_bytes += best;
+        }
+    }
+    assert!(chosen_bytes * 100 <= best_bytes * 110, "{chosen_bytes} bytes chosen, {best_bytes} possible");
 }

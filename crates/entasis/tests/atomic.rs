@@ -1,5 +1,7 @@
 //! Files appear complete or not at all: killed, dropped and failing writers leave nothing behind.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::{

@@ -1,6 +1,8 @@
 //! Damage: every cut and every flipped byte of small files of every type gives the values or an error that names part
 //! and offset; columns that aren't damaged stay readable; nothing panics.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -1,5 +1,7 @@
 //! A column of one block costs at most 128 bytes beyond its values, name included.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The same file through an object store: equal rows, few requests, no request for another version.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 #![cfg(feature = "object-store")]
 
 mod common;

@@ -1,6 +1,8 @@
 //! What is written comes back: whole, by rows, row groups and columns, row by row, from every source, and the bytes of
 //! a file depend on its rows and options alone.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::{collections::HashMap, sync::Arc};

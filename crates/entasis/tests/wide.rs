@@ -1,5 +1,7 @@
 //! 100,000 columns: written in seconds, opened without reading what grows with their number.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::{sync::Arc, time::Instant};

@@ -119,13 +119,16 @@ struct CsvArguments {
 
     /// CSV: types that are stated instead, as `zip=string,price=float64`; `*` is every column. Types: string, bool, int8 to
     /// int64, uint8 to uint64, float32, float64, date, time, timestamp, or as Arrow writes them
-    #[arg(long, value_delimiter = ',', value_name = "NAME=TYPE", value_parser = stated_type)]
-    types: Vec<(String, DataType)>,
+    #[arg(long, value_name = "NAME=TYPE", value_parser = stated_types)]
+    types: Vec<StatedTypes>,
 }
 
 impl CsvArguments {
     fn options(&self) -> CsvOptions {
-        CsvOptions { infer_rows: self.infer_rows.0, types: self.types.clone() }
+        CsvOptions {
+            infer_rows: self.infer_rows.0,
+            types: self.types.iter().flat_map(|types| types.0.clone()).collect(),
+        }
     }
 }
 
@@ -140,6 +143,24 @@ fn rows_or_all(text: &str) -> Result<RowsOrAll, String> {
             rows.parse().map(|rows| RowsOrAll(Some(rows))).map_err(|_| "not a number of rows, nor `all`".to_owned())
         }
     }
+}
+
+/// Types of columns, by name.
+#[derive(Clone, Debug)]
+struct StatedTypes(Vec<(String, DataType)>);
+
+fn stated_types(text: &str) -> Result<StatedTypes, String> {
+    // Commas also stand in types: `Dictionary(Int32, Utf8)`.
+    let mut depth = 0;
+    let parts = text.split(|character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => (),
+        }
+        character == ',' && depth == 0
+    });
+    parts.map(stated_type).collect::<Result<_, _>>().map(StatedTypes)
 }
 
 fn stated_type(text: &str) -> Result<(String, DataType), String> {

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::dictionaries::Dictionaries;
 use super::{Output, Sink};
 use crate::exit::Failure;
 
-/// The file format: batches in any order, but one dictionary for each column.
+/// The file format: batches in any order, but one dictionary for each column, which may grow.
 struct FileOutput {
     path: PathBuf,
     writer: FileWriter<Sink>,
+    dictionaries: Dictionaries,
 }
 
 /// The stream format: dictionaries may change from batch to batch.
@@ -23,8 +25,11 @@ struct StreamOutput {
 
 /// Begins an IPC file.
 pub fn create_file(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>, Failure> {
-    let writer = FileWriter::try_new(Sink::create(path)?, schema).map_err(|error| Failure::arrow(path, error))?;
-    Ok(Box::new(FileOutput { path: path.to_owned(), writer }))
+    // A dictionary that only grows is written piece by piece.
+    let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    let writer = FileWriter::try_new_with_options(Sink::create(path)?, schema, options);
+    let writer = writer.map_err(|error| Failure::arrow(path, error))?;
+    Ok(Box::new(FileOutput { path: path.to_owned(), writer, dictionaries: Dictionaries::default() }))
 }
 
 /// Begins an IPC stream.
@@ -35,11 +40,14 @@ pub fn create_stream(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>,
 
 impl Output for FileOutput {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        self.writer.write(batch).map_err(|error| match error {
-            ArrowError::InvalidArgumentError(what) if what.contains("Dictionary replacement") => Failure::corrupt(
+        let grown = self.dictionaries.grow(batch);
+        grown.and_then(|batch| self.writer.write(&batch)).map_err(|error| match error {
+            ArrowError::InvalidArgumentError(_) | ArrowError::CastError(_) => Failure::corrupt(
                 &self.path,
-                "an Arrow IPC file holds one dictionary for each column, but here it changes from batch to batch; \
-                 write a stream (.arrows) instead",
+                format!(
+                    "an Arrow IPC file holds one dictionary for each column, and here they can't become one ({error}); write a \
+                     stream (.arrows) instead"
+                ),
             ),
             other => Failure::arrow(&self.path, other),
         })

@@ -1,6 +1,7 @@
 //! Tables that go out, whatever their format: nothing is visible under the output's name before [`Output::finish`].
 
 mod csv;
+mod dictionaries;
 mod ent;
 mod ipc;
 mod parquet;

@@ -1,6 +1,7 @@
 //! Running the built binary in a folder of its own.
 
 #![allow(dead_code, reason = "every test file uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up should fail")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

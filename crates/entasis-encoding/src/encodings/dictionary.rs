@@ -42,16 +42,19 @@ impl Encoding for Dictionary {
         }
         let distinct = statistics.distinct()?;
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
-        let rows = statistics.rows as f64;
-        let runs = statistics.run_count()? as f64;
-        let codes = (rows * code_bits).min(runs * (code_bits + 1.5 + (rows / runs.max(1.0)).log2())) / 8.0;
+        let (rows, runs) = (statistics.rows as f64, statistics.run_count()? as f64);
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
+            // Codes no narrower than the values are: the dictionary would come on top.
+            (Some(lanes), _) if code_bits + 0.5 > lanes.value_bits() => return None,
             (Some(lanes), _) => lanes.value_bits() / 8.0,
             (None, Some(strings)) => strings.distinct_value_bytes(),
             (None, None) => return None,
         };
+        let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
+        let packed = rows * code_bits / 8.0 + vector_bytes;
+        let in_runs = runs * (code_bits + 1.5 + (rows / runs.max(1.0)).log2()) / 8.0 + 2.0 * vector_bytes + 24.0;
         let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        Some(codes + fresh as f64 * value_bytes + 32.0)
+        Some(packed.min(in_runs) + fresh as f64 * value_bytes + 40.0)
     }
 
     fn price_bits(&self) -> f64 {

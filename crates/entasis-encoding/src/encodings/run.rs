@@ -35,9 +35,10 @@ impl Encoding for Run {
             return None;
         }
         let end_bits = 1.5 + (statistics.rows as f64 / runs as f64).log2();
-        let value_bits = match statistics.lanes() {
-            Some(lanes) => lanes.value_bits(),
-            None => 0.1,
+        let value_bits = match (&statistics.column.values, statistics.lanes()) {
+            (_, Some(lanes)) => lanes.value_bits(),
+            (Values::Bool(_), None) => 0.1,
+            _ => return None,
         };
         Some(runs as f64 * (end_bits + value_bits) / 8.0 + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
     }

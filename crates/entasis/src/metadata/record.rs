@@ -340,3 +340,104 @@ impl ColumnRecord {
         tree
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+    use crate::{arrow::shred, zone::Zone};
+
+    fn block(offset: u64, rows: u32) -> BlockRef {
+        BlockRef { offset, size_bytes: 100, rows, zone: Zone { null_count: 1, ..Zone::default() } }
+    }
+
+    /// The record of a struct of two fields over two row groups, and its bytes.
+    fn sample() -> (ColumnRecord, Vec<u8>) {
+        let time = Field::new("t", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), false);
+        let text = Field::new("", DataType::Utf8View, true).with_metadata([("k".into(), "v".into())].into());
+        let field = Arc::new(Field::new("s", DataType::Struct(vec![time, text].into()), true));
+        let whole = |place| Chunk { parts: vec![], blocks: vec![block(place, 2_048), block(place + 104, 7)] };
+        let shared = Chunk {
+            parts: vec![PartRef { offset: 9_000, size_bytes: 40, digest: u64::MAX }],
+            blocks: vec![block(8_000, 2_055)],
+        };
+        let chunks = [vec![Chunk::default(), whole(1 << 40)], vec![whole(64), whole(300)], vec![shared, whole(2_000)]];
+        let nodes = shred(&arrow_schema::Schema::new(vec![field.clone()])).unwrap();
+        let written: Vec<_> = nodes[0]
+            .columns()
+            .iter()
+            .zip(&chunks)
+            .map(|(node, chunks)| {
+                let (mut place, mut bytes) = (0, Vec::new());
+                chunks.iter().for_each(|chunk| chunk.write(&node.physical, &mut place, &mut bytes));
+                WrittenColumn { encodings: vec![1, 7], chunks: bytes }
+            })
+            .collect();
+        let (mut bytes, mut field_id) = (Vec::new(), 30);
+        write_record(&nodes[0], &mut written.iter(), &mut field_id, &mut bytes).unwrap();
+        assert_eq!(field_id, 33);
+        let DataType::Struct(fields) = field.data_type() else { unreachable!("it was made a struct") };
+        let child = |index: usize| {
+            let (field, chunks) = (fields[index].clone(), chunks[index + 1].clone());
+            let field_id = 31 + index as u64;
+            Arc::new(ColumnRecord { field, field_id, encodings: vec![1, 7], chunks, children: None })
+        };
+        let children = Some(vec![child(0), child(1)]);
+        let record = ColumnRecord { field, field_id: 30, encodings: vec![1, 7], chunks: chunks[0].clone(), children };
+        (record, bytes)
+    }
+
+    #[test]
+    fn records_come_back() {
+        let (record, bytes) = sample();
+        assert_eq!(ColumnRecord::size_bytes(&bytes), Some(bytes.len() as u64));
+        assert_eq!(ColumnRecord::parse(&bytes, 2).unwrap(), record);
+        let paths: Vec<_> = Arc::new(record).tree().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["s", "s.t", "s."]);
+    }
+
+    #[test]
+    fn cuts_are_malformed_and_hostile_bytes_never_panic() {
+        let (record, bytes) = sample();
+        for cut in 0..bytes.len() {
+            assert!(matches!(ColumnRecord::parse(&bytes[..cut], 2), Err(RecordError::Malformed(_))), "{cut}");
+        }
+        let mut differing = 0;
+        for index in 0..bytes.len() {
+            for value in 0..=255 {
+                let mut hostile = bytes.clone();
+                hostile[index] = value;
+                match ColumnRecord::parse(&hostile, 2) {
+                    Ok(read) => differing += usize::from(read != record),
+                    Err(RecordError::Malformed(at)) => assert!(at <= hostile.len()),
+                    Err(RecordError::Unsupported(what)) => assert!(!what.is_empty()),
+                }
+            }
+        }
+        assert!(differing > 0, "pages have checksums, records don't");
+        assert!(ColumnRecord::parse(&bytes, usize::MAX).is_err());
+    }
+
+    #[test]
+    fn chunks_are_held_against_their_row_group() {
+        let (record, _) = sample();
+        assert!(record.chunk(0, 2_055, "a", "s").is_ok(), "a struct without nulls needs no blocks");
+        assert!(record.chunk(1, 2_055, "a", "s").is_ok());
+        assert!(record.chunk(1, 2_054, "a", "s").is_err());
+        assert!(record.chunk(2, 2_055, "a", "s").is_err());
+        let uneven = Chunk { parts: vec![], blocks: vec![block(0, 1_000), block(200, 24)] };
+        assert!(uneven.check(1_024, false).is_err());
+        assert!(Chunk::default().check(5, false).is_err());
+    }
+
+    #[test]
+    fn blocks_are_found_by_row() {
+        let chunk = Chunk { parts: vec![], blocks: vec![block(0, 1_024), block(200, 2_048), block(400, 5)] };
+        let found = |rows| chunk.overlapping(rows).map(|(number, first, _)| (number, first)).collect::<Vec<_>>();
+        assert_eq!(found(0..1), [(0, 0)]);
+        assert_eq!(found(1_023..1_025), [(0, 0), (1, 1_024)]);
+        assert_eq!(found(3_072..9_999), [(2, 3_072)]);
+        assert_eq!(found(0..3_077).len(), 3);
+    }
+}

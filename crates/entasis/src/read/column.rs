@@ -246,7 +246,10 @@ impl LargeValues for LargeRegion {
         self.source.read(offset..end).map_err(|error| {
             let what = refuse(error.to_string());
             let error = match error {
-                Error::Missing(_) => Error::Missing(vec![offset..end.saturating_add(LARGE_AHEAD_BYTES).min(self.end)]),
+                Error::Missing(_) => {
+                    let ahead = offset..end.saturating_add(LARGE_AHEAD_BYTES).min(self.end);
+                    Error::Missing(vec![ahead])
+                }
                 other => other,
             };
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

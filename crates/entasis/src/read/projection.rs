@@ -1,6 +1,9 @@
 //! Projections: which columns are read, down to single fields of structs.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use super::Reader;
 use crate::{
@@ -46,13 +49,22 @@ impl Reader {
     /// have selects all of them; what several paths select is read once. A path without a column is
     /// [`Error::InvalidArgument`].
     pub fn projection(&self, paths: &[String]) -> Result<Projection> {
-        let mut columns = Vec::new();
+        let mut columns: Vec<Selected> = Vec::new();
+        let mut places: HashMap<usize, usize> = HashMap::new();
         for path in paths {
             let found = self.resolve(path)?;
             if found.is_empty() {
                 return Err(Error::InvalidArgument(format!("{} has no column {path:?}", self.name())));
             }
-            found.into_iter().for_each(|selected| merge(&mut columns, selected));
+            for selected in found {
+                match places.entry(selected.column) {
+                    Entry::Occupied(place) => columns[*place.get()].add(selected),
+                    Entry::Vacant(place) => {
+                        place.insert(columns.len());
+                        columns.push(selected);
+                    }
+                }
+            }
         }
         Ok(Projection { columns: Some(columns) })
     }
@@ -96,15 +108,19 @@ fn resolve_fields(fields: &[Arc<ColumnRecord>], path: &str) -> Vec<Selected> {
     by_dot.into_iter().find(|found: &Vec<_>| !found.is_empty()).unwrap_or_default()
 }
 
-/// Adds a selection to others; of the same column, the fields of both are selected.
-fn merge(columns: &mut Vec<Selected>, added: Selected) {
-    let Some(present) = columns.iter_mut().find(|present| present.column == added.column) else {
-        columns.push(added);
-        return;
-    };
-    match (&mut present.fields, added.fields) {
-        (Some(fields), Some(added)) => added.into_iter().for_each(|field| merge(fields, field)),
-        (fields, _) => *fields = None,
+impl Selected {
+    /// Selects what another selection of the same column does as well.
+    fn add(&mut self, other: Selected) {
+        let (Some(fields), Some(added)) = (&mut self.fields, other.fields) else {
+            self.fields = None;
+            return;
+        };
+        for field in added {
+            match fields.iter_mut().find(|present| present.column == field.column) {
+                Some(present) => present.add(field),
+                None => fields.push(field),
+            }
+        }
     }
 }
 
@@ -118,16 +134,14 @@ mod tests {
 
     #[test]
     fn selections_of_one_struct_become_one() {
-        let mut columns = Vec::new();
-        merge(&mut columns, selected(3, Some(vec![selected(1, None)])));
-        merge(&mut columns, selected(0, None));
-        merge(&mut columns, selected(3, Some(vec![selected(0, Some(vec![selected(2, None)]))])));
-        merge(&mut columns, selected(3, Some(vec![selected(0, Some(vec![selected(2, None)]))])));
-        let inner = selected(0, Some(vec![selected(2, None)]));
-        assert_eq!(columns, [selected(3, Some(vec![selected(1, None), inner])), selected(0, None)]);
-        merge(&mut columns, selected(3, None));
-        assert_eq!(columns, [selected(3, None), selected(0, None)]);
-        merge(&mut columns, selected(3, Some(vec![selected(1, None)])));
-        assert_eq!(columns[0], selected(3, None));
+        let inner = || selected(0, Some(vec![selected(2, None)]));
+        let mut column = selected(3, Some(vec![selected(1, None)]));
+        column.add(selected(3, Some(vec![inner()])));
+        column.add(selected(3, Some(vec![inner()])));
+        assert_eq!(column, selected(3, Some(vec![selected(1, None), inner()])));
+        column.add(selected(3, None));
+        assert_eq!(column, selected(3, None));
+        column.add(selected(3, Some(vec![selected(1, None)])));
+        assert_eq!(column, selected(3, None));
     }
 }

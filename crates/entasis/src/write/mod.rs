@@ -24,7 +24,7 @@ pub use options::{EncodeOptions, SortColumn, WriteOptions};
 
 pub(crate) use self::column::ColumnWriter;
 use self::{
-    plan::{Group, GroupLimits},
+    plan::{Group, GroupLimits, VECTOR_BYTES},
     sink::Sink,
     sort::SortCheck,
 };
@@ -145,7 +145,8 @@ impl<W: io::Write> Writer<W> {
 
     /// Appends `rows` rows, row group by row group.
     fn append(&mut self, arrays: &[ArrayRef], rows: usize) -> Result<()> {
-        let limits = GroupLimits { rows: self.options.row_group_rows, bytes: self.options.row_group_bytes };
+        let (rows_limit, bytes) = (self.options.row_group_rows, self.options.row_group_bytes);
+        let limits = GroupLimits { rows: rows_limit, bytes, vector_bytes: VECTOR_BYTES };
         let mut start = 0;
         while start < rows {
             let (count, ends) = self.group.add(&limits, arrays, start..rows, &mut self.columns);

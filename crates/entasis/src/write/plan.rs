@@ -12,7 +12,7 @@ use super::{
 
 /// A row group ends before a row with which a single vector of a column would decode to more than this: a block can't
 /// be shorter than a vector unless it is its chunk's last, and readers refuse blocks over 256 MiB.
-const VECTOR_BYTES: u64 = 128 * 1024 * 1024;
+pub const VECTOR_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Bounds of a row group.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub struct GroupLimits {
     pub rows: u64,
     /// Decoded bytes at which it ends, at the next multiple of 1,024 rows.
     pub bytes: u64,
+    /// Most decoded bytes of one vector of a column, see [`VECTOR_BYTES`].
+    pub vector_bytes: u64,
 }
 
 /// What has been planned of the row group so far.
@@ -50,7 +52,7 @@ impl Group {
             let to_vector_end = VECTOR_ROWS - (self.rows % VECTOR_ROWS as u64) as usize;
             let count = to_vector_end.min(most - taken);
             let segment = rows.start + taken..rows.start + taken + count;
-            let (count, cut) = self.add_segment(arrays, segment, columns);
+            let (count, cut) = self.add_segment(limits, arrays, segment, columns);
             taken += count;
             let at_vector = self.rows.is_multiple_of(VECTOR_ROWS as u64);
             if cut || self.rows == limits.rows || (at_vector && self.bytes >= limits.bytes) {
@@ -61,12 +63,18 @@ impl Group {
     }
 
     /// Adds rows that don't reach past the end of a vector. Returns how many, and whether the group must end there.
-    fn add_segment(&mut self, arrays: &[ArrayRef], rows: Range<usize>, columns: &mut [ColumnWriter]) -> (usize, bool) {
+    fn add_segment(
+        &mut self,
+        limits: &GroupLimits,
+        arrays: &[ArrayRef],
+        rows: Range<usize>,
+        columns: &mut [ColumnWriter],
+    ) -> (usize, bool) {
         let sizes: Vec<Size> = arrays.iter().map(|array| decoded_size(array, rows.clone())).collect();
         let mut count = rows.len();
         for ((array, size), vector_bytes) in arrays.iter().zip(&sizes).zip(&self.vector_bytes) {
-            if vector_bytes + size.inline > VECTOR_BYTES {
-                let room = VECTOR_BYTES.saturating_sub(*vector_bytes);
+            if vector_bytes + size.inline > limits.vector_bytes {
+                let room = limits.vector_bytes.saturating_sub(*vector_bytes);
                 count = count.min(rows_within(array, rows.clone(), room));
             }
         }
@@ -84,5 +92,75 @@ impl Group {
             column.count(count, size, self.rows, at_vector);
         }
         (count, cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Int64Array, StringArray};
+    use entasis_encoding::{Fixed, Physical};
+
+    use super::*;
+
+    /// The rows of each row group when batches of `batch_rows` come.
+    fn groups(limits: &GroupLimits, arrays: &[ArrayRef], batch_rows: usize) -> Vec<u64> {
+        let rows = arrays[0].len();
+        let mut columns =
+            [ColumnWriter::new(Physical::Fixed(Fixed::I64), false), ColumnWriter::new(Physical::Bytes, false)];
+        let (mut group, mut groups) = (Group::default(), Vec::new());
+        for first in (0..rows).step_by(batch_rows) {
+            let end = rows.min(first + batch_rows);
+            let mut start = first;
+            while start < end {
+                let (taken, ends) = group.add(limits, arrays, start..end, &mut columns);
+                assert!(taken > 0 || ends, "it goes on");
+                start += taken;
+                if ends {
+                    groups.push(std::mem::take(&mut group).rows);
+                }
+            }
+        }
+        groups.push(group.rows);
+        groups
+    }
+
+    fn arrays() -> Vec<ArrayRef> {
+        let integers = Int64Array::from_iter_values(0..5_000);
+        let texts = StringArray::from_iter_values((0..5_000).map(|row| "x".repeat(if row < 2_500 { 6 } else { 96 })));
+        vec![Arc::new(integers), Arc::new(texts)]
+    }
+
+    #[test]
+    fn row_groups_end_at_the_same_rows_however_batches_are_cut() {
+        let limits = GroupLimits { rows: u64::MAX, bytes: u64::MAX, vector_bytes: u64::MAX };
+        let cases = [
+            (limits, vec![5_000]),
+            (GroupLimits { rows: 2_000, ..limits }, vec![2_000, 2_000, 1_000]),
+            // 18 bytes a row, and 108 from row 2,500 on: ends at the next multiple of 1,024 rows of the group.
+            (GroupLimits { bytes: 20_000, ..limits }, vec![2_048, 1_024, 1_024, 904]),
+            // 10 bytes a row in the longer column, then 100: 102 rows fill a vector, the rows before them too.
+            (GroupLimits { vector_bytes: 10_240, ..limits }, vec![2_557, 102, 102]),
+        ];
+        for (limits, expected) in cases {
+            let whole = groups(&limits, &arrays(), 5_000);
+            assert_eq!(whole[..expected.len()], expected, "{limits:?}");
+            assert_eq!(whole.iter().sum::<u64>(), 5_000);
+            for batch_rows in [1, 7, 1_000, 1_024, 3_000] {
+                let cut = groups(&limits, &arrays(), batch_rows);
+                assert_eq!(cut, whole, "{limits:?}, batches of {batch_rows}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_too_long_is_a_group_of_its_own() {
+        let limits = GroupLimits { rows: u64::MAX, bytes: u64::MAX, vector_bytes: 50 };
+        let texts = ["short", &"x".repeat(100), "short"].map(str::to_owned);
+        let arrays: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from(vec![1, 2, 3])), Arc::new(StringArray::from(texts.to_vec()))];
+        assert_eq!(groups(&limits, &arrays, 3), [1, 1, 1]);
+        assert_eq!(groups(&limits, &arrays, 1), [1, 1, 1]);
     }
 }

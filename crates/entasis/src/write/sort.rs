@@ -152,12 +152,10 @@ impl<'a> Rows<'a> {
     /// How each row but the first compares with the row before it, where nothing has told them apart yet.
     fn compare_neighbours(&self, key: &SortKey, orderings: &mut [Ordering]) -> Result<()> {
         with_column(self.array, |column| {
-            for row in 1..orderings.len() {
-                if orderings[row] == Ordering::Equal {
-                    let nulls = (self.is_null(column, row - 1), self.is_null(column, row));
-                    orderings[row] =
-                        compare(nulls, key, || compare_values(&column.values, row - 1, &column.values, row));
-                }
+            let undecided = orderings.iter_mut().enumerate().skip(1).filter(|(_, ordering)| ordering.is_eq());
+            for (row, ordering) in undecided {
+                let nulls = (self.is_null(column, row - 1), self.is_null(column, row));
+                *ordering = compare(nulls, key, || compare_values(&column.values, row - 1, &column.values, row));
             }
         })
     }

@@ -1,6 +1,6 @@
 //! What several tests need: files in memory, and comparison by the crate's own oracle.
 
-#![allow(dead_code, reason = "every test uses some of it")]
+#![allow(dead_code, clippy::unwrap_used, reason = "every test uses some of it, and may panic")]
 
 use std::{
     ops::Range,
