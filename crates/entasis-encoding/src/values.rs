@@ -424,6 +424,18 @@ impl Decoded {
         Ok(())
     }
 
+    /// Bytes of all byte strings that lie in buffers of their own, one after the other.
+    pub(crate) fn string_bytes(&self) -> u64 {
+        match &self.values {
+            DecodedValues::Bytes(DecodedBytes::Offsets32(_, bytes) | DecodedBytes::Offsets64(_, bytes)) => {
+                bytes.len() as u64
+            }
+            DecodedValues::List(_, child) | DecodedValues::FixedList(_, child) => child.string_bytes(),
+            DecodedValues::Struct(fields) => fields.iter().map(Self::string_bytes).sum(),
+            _ => 0,
+        }
+    }
+
     /// Appends `rows` set validity bits where validity is kept, and counts the rows.
     pub fn extend_valid(&mut self, rows: usize) {
         if let Some(validity) = &mut self.validity {

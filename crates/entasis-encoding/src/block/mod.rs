@@ -1,6 +1,7 @@
 //! The block: consecutive rows of one column as self-describing encoded bytes. See `spec/block.md`.
 
 pub(crate) mod body;
+mod bounds;
 pub(crate) mod head;
 pub(crate) mod operations;
 pub(crate) mod parts;
@@ -114,6 +115,11 @@ impl Block {
         if head.decoded_bytes > limits.decoded_bytes {
             let what = "decoded size of a block in bytes";
             return Err(Error::OverLimit { what, declared: head.decoded_bytes, limit: limits.decoded_bytes });
+        }
+        let least = bounds::least_decoded_bytes(&head.physical, &head.root);
+        if least > head.decoded_bytes {
+            let what = format!("declares {} decoded bytes, its rows alone take {least}", head.decoded_bytes);
+            return Err(Error::corrupt("head", 0, what));
         }
         let root = open(&Opening {
             record: &head.root,

@@ -207,20 +207,30 @@ impl Encoding for Struct {
         opening.shape(fields.len(), 0)?;
         opening.parameters(|_| Ok(()))?;
         let open = |(index, field)| opening.nullable_child(index, field, opening.rows());
-        Ok(Box::new(StructNode { fields: fields.iter().enumerate().map(open).collect::<Result<_>>()? }))
+        let fields = fields.iter().enumerate().map(open).collect::<Result<_>>()?;
+        Ok(Box::new(StructNode { fields, decoded_bytes: opening.decoded_bytes }))
     }
 }
 
 #[derive(Debug)]
 struct StructNode {
     fields: Vec<Box<dyn Node>>,
+    /// What the block declares. Each field keeps to it by itself; together they must as well.
+    decoded_bytes: u64,
 }
 
 impl Node for StructNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         let DecodedValues::Struct(fields) = &mut out.values else { return Err(wrong_output()) };
+        let mut left = self.decoded_bytes;
         for (node, field) in self.fields.iter().zip(fields) {
+            let before = field.string_bytes();
             node.decode(body, rows.clone(), field)?;
+            let Some(rest) = left.checked_sub(field.string_bytes() - before) else {
+                let what = format!("byte strings exceed the {} bytes that the block declares", self.decoded_bytes);
+                return Err(Error::corrupt("struct", 0, what));
+            };
+            left = rest;
         }
         out.extend_valid(rows.len());
         Ok(())

@@ -32,3 +32,73 @@ fn split(mut bytes: &[u8]) -> Vec<&[u8]> {
     blocks.push(bytes);
     blocks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Owned, Random, Shape};
+    use crate::{ChunkEncoder, EncodeOptions, Fixed, Physical};
+
+    /// Alters bytes as a fuzzer does.
+    fn change(random: &mut Random, bytes: &mut Vec<u8>) {
+        let at = random.below(bytes.len() + 1);
+        match random.below(4) {
+            0 => bytes.insert(at, random.next() as u8),
+            1 if at < bytes.len() => drop(bytes.remove(at)),
+            2 if at < bytes.len() => bytes[at] = random.pick(&[0, 1, 0x7F, 0x80, 0xFF]),
+            _ if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            _ => bytes.push(0),
+        }
+    }
+
+    /// A shared part and the last of the blocks that refer to it, or one block alone.
+    fn input(physical: &Physical, shape: Shape, random: &mut Random) -> Vec<u8> {
+        let mut chunk = ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+        let mut last = Vec::new();
+        for rows in [1_100, 1 + random.below(1_500)] {
+            let owned = Owned::generate(physical, shape, rows, rows % 2 == 0, random);
+            last = chunk.encode(&owned.column(), false, &mut |_| Ok(0)).unwrap().bytes;
+        }
+        let parts = chunk.finish().unwrap().into_iter().flat_map(|part| part.bytes);
+        parts.chain(last).collect()
+    }
+
+    #[test]
+    fn mutated_blocks_are_opened_and_do_no_harm() {
+        let mut random = Random::new(23);
+        let text = Physical::Struct(vec![Physical::Bytes, Physical::Fixed(Fixed::F64)]);
+        let physicals = [Physical::Bytes, Physical::Fixed(Fixed::I64), Physical::List(Box::new(text)), Physical::Bool];
+        let (mut whole, mut changed) = (0, 0);
+        for physical in physicals {
+            for shape in [Shape::Few, Shape::Runs, Shape::Outliers, Shape::Decimals] {
+                let start = input(&physical, shape, &mut random);
+                let mut bytes = start.clone();
+                for step in 0..60 {
+                    if step % 6 == 0 {
+                        bytes.clone_from(&start);
+                    }
+                    let seed = random.next();
+                    bytes = mutate(&bytes, seed, &mut |bytes| change(&mut random, bytes));
+                    exercise(&bytes);
+                    changed += usize::from(bytes != start);
+                    whole += usize::from(Head::parse(&bytes).is_ok());
+                }
+            }
+        }
+        assert!(changed > 800 && whole > 700, "{changed} of 960 are other bytes, {whole} have a head that fits");
+    }
+
+    #[test]
+    fn resealing_makes_every_checksum_fit() {
+        let mut bytes = input(&Physical::Fixed(Fixed::I64), Shape::Scattered, &mut Random::new(29));
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        let open = |bytes: &[u8]| {
+            let bytes = bytes::Bytes::copy_from_slice(bytes);
+            crate::Block::open(bytes, &crate::Parts::new(), None, &crate::Limits::default()).unwrap()
+        };
+        assert!(open(&bytes).verify().is_err());
+        reseal(&mut bytes);
+        open(&bytes).verify().unwrap();
+    }
+}

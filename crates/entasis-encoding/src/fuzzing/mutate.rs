@@ -1,5 +1,7 @@
 //! Changes blocks below their checksums: as trees of nodes, of which one thing is changed before a block is written anew.
 
+use std::ops::Range;
+
 use super::{DECODED_BYTES, split};
 use crate::block::head::{EncodedNode, Head, NodeRecord, head_size_bytes, write_block};
 use crate::encodings::REGISTRY;
@@ -108,11 +110,15 @@ impl Tree {
 
 fn node(record: &NodeRecord, head: &Head, block: &[u8]) -> EncodedNode {
     let buffers = &head.placement.buffers[record.buffers.clone()];
+    // An empty buffer may have its place behind the block's end.
+    let bytes = |place: &Range<u64>| {
+        block.get(place.start as usize..place.end as usize).map(<[u8]>::to_vec).unwrap_or_default()
+    };
     EncodedNode {
         encoding: record.encoding,
         rows: record.rows,
         parameters: record.parameters.clone(),
-        buffers: buffers.iter().map(|place| block[place.start as usize..place.end as usize].to_vec()).collect(),
+        buffers: buffers.iter().map(|place| bytes(place)).collect(),
         children: record.children.iter().map(|child| node(child, head, block)).collect(),
     }
 }
