@@ -268,7 +268,17 @@ pub(crate) fn extend_repeated(out: &mut DecodedBytes, string: &[u8], rows: usize
         }
         return Ok(());
     }
-    append_concatenated(out, &vec![string.len() as u32; rows], &string.repeat(rows))
+    match out {
+        DecodedBytes::Offsets32(offsets, _) if string.is_empty() => {
+            offsets.resize(offsets.len() + rows, offsets.last().copied().unwrap_or(0));
+            Ok(())
+        }
+        DecodedBytes::Offsets64(offsets, _) if string.is_empty() => {
+            offsets.resize(offsets.len() + rows, offsets.last().copied().unwrap_or(0));
+            Ok(())
+        }
+        _ => append_concatenated(out, &vec![string.len() as u32; rows], &string.repeat(rows)),
+    }
 }
 
 /// Appends one string.

@@ -38,8 +38,8 @@ macro_rules! offsets {
 
 offsets!(i32, i64);
 
-/// Strings are copied in steps of this many bytes; what is copied too much is overwritten by the next.
-const STEP: usize = 16;
+/// Strings of at most this many bytes are copied in one step; what is copied too much is overwritten by the next.
+const STEP: usize = 32;
 
 /// Appends the strings of `codes`: string `c` is `data[offsets[c]..offsets[c + 1]]`. Appends one offset per string. The
 /// strings together must not be longer than `bound_bytes`. Offsets must ascend within `data`, else this panics.
@@ -52,15 +52,19 @@ pub fn gather_strings<C: Code, O: Offset>(
     out: &mut Vec<u8>,
 ) -> Result<(), GatherError> {
     let count = offsets.len() - 1;
-    if let Some(index) = codes.iter().position(|&code| code.index() >= count) {
-        return Err(GatherError::BadCode(index));
+    if codes.iter().fold(0, |most, code| code.index().max(most)) >= count {
+        return match codes.iter().position(|&code| code.index() >= count) {
+            Some(index) => Err(GatherError::BadCode(index)),
+            None => Ok(()),
+        };
     }
-    let length = |code: C| {
-        let (start, stop) = (offsets[code.index()], offsets[code.index() + 1]);
-        assert!(0 <= start && start <= stop && stop as usize <= data.len(), "offsets ascend within the data");
-        (stop - start) as u64
+    assert_offsets(offsets, data, codes);
+    let bounds = |code: C| {
+        // SAFETY: every code is below `count`, as was found above, and there is one offset more.
+        let (start, stop) = unsafe { (*offsets.get_unchecked(code.index()), *offsets.get_unchecked(code.index() + 1)) };
+        (start as usize, stop as usize)
     };
-    let total: u64 = codes.iter().map(|&code| length(code)).sum();
+    let total: u64 = codes.iter().map(|&code| (bounds(code).1 - bounds(code).0) as u64).sum();
     if total > bound_bytes {
         return Err(GatherError::TooLong);
     }
@@ -71,9 +75,9 @@ pub fn gather_strings<C: Code, O: Offset>(
     out.reserve(total as usize + STEP);
     out_offsets.reserve(codes.len());
     let mut position = out.len();
-    let destination = out.as_mut_ptr();
-    for &code in codes {
-        let (start, stop) = (offsets[code.index()] as usize, offsets[code.index() + 1] as usize);
+    let (destination, ends) = (out.as_mut_ptr(), out_offsets.spare_capacity_mut());
+    for (&code, end) in codes.iter().zip(ends) {
+        let (start, stop) = bounds(code);
         // SAFETY: `start..stop` lies in `data` (asserted above) and the sum of all lengths plus a step was reserved. The wide
         // copy reads a step from `start` only if that lies in `data`, and writes at most a step past the string's begin.
         unsafe {
@@ -85,12 +89,26 @@ pub fn gather_strings<C: Code, O: Offset>(
             }
         }
         position += stop - start;
-        out_offsets.push(O::wrap(position));
+        end.write(O::wrap(position));
     }
-    // SAFETY: the loop wrote every byte up to `position`, which equals `end`, within the reserved capacity.
-    unsafe { out.set_len(position) };
     debug_assert_eq!(position, end);
+    // SAFETY: the loop wrote every byte up to `position`, within the reserved capacity, and one offset per code.
+    unsafe {
+        out.set_len(position);
+        out_offsets.set_len(out_offsets.len() + codes.len());
+    }
     Ok(())
+}
+
+/// Asserts that the offsets ascend within `data`: all of them where most will be used, else those of the codes.
+fn assert_offsets<C: Code>(offsets: &[i32], data: &[u8], codes: &[C]) {
+    let ascend = |pair: &[i32]| 0 <= pair[0] && pair[0] <= pair[1] && pair[1] as usize <= data.len();
+    let good = if codes.len() * 4 >= offsets.len() {
+        offsets.windows(2).fold(true, |all, pair| all & ascend(pair))
+    } else {
+        codes.iter().all(|code| ascend(&offsets[code.index()..code.index() + 2]))
+    };
+    assert!(good, "offsets ascend within the data");
 }
 
 #[cfg(test)]
