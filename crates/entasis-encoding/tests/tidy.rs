@@ -1,5 +1,7 @@
 //! The rules of the repository that a compiler can't see. Every rule reports all places that break it.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

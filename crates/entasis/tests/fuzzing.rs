@@ -1,5 +1,7 @@
 //! The fuzz targets on a few inputs each, so that they are known to do what they say before a fuzzer runs them for long.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use common::write;

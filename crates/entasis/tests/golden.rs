@@ -5,6 +5,8 @@
 //! `ENTASIS_GOLDEN=write cargo test -p entasis --test golden`. From 1.0 on they are immutable, and a change of the
 //! writer's choices gets new files beside the old.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 mod golden_values;
 

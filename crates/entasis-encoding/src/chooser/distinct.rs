@@ -72,11 +72,11 @@ fn distinct<T: Copy>(
     let mut first_rows: Vec<u32> = Vec::new();
     let mut last: Option<(T, u32)> = None;
     for (row, value) in values.iter().enumerate() {
-        if let Some((previous, code)) = last {
-            if same(&previous, value) {
-                codes.push(code);
-                continue;
-            }
+        if let Some((previous, code)) = last
+            && same(&previous, value)
+        {
+            codes.push(code);
+            continue;
         }
         let code = table.find_or_insert(hash(value), |code| same(&values[first_rows[code as usize] as usize], value));
         if code as usize == first_rows.len() {

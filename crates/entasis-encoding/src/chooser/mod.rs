@@ -31,6 +31,9 @@ impl Default for EncodeOptions {
     }
 }
 
+/// Stores a value of the region for large values and returns its offset.
+pub(crate) type PutLarge<'a> = dyn FnMut(&[u8]) -> io::Result<u64> + 'a;
+
 /// One block on its way: where in the cascade it stands, and what its encodings may use.
 pub(crate) struct Encoder<'e> {
     options: &'e EncodeOptions,
@@ -38,7 +41,7 @@ pub(crate) struct Encoder<'e> {
     /// The chunk's dictionary, while at the root of a block that may use it.
     shared: Option<&'e mut SharedDictionary>,
     /// Where large values go; without it they stay in the block.
-    large: Option<&'e mut dyn FnMut(&[u8]) -> io::Result<u64>>,
+    large: Option<&'e mut PutLarge<'e>>,
     /// The encoding that the root must have, for tests of single encodings.
     forced: Option<u8>,
 }
@@ -47,7 +50,7 @@ impl<'e> Encoder<'e> {
     pub fn new(
         options: &'e EncodeOptions,
         shared: Option<&'e mut SharedDictionary>,
-        large: Option<&'e mut dyn FnMut(&[u8]) -> io::Result<u64>>,
+        large: Option<&'e mut PutLarge<'e>>,
     ) -> Self {
         Self { options, depth: 0, shared, large, forced: None }
     }
@@ -77,10 +80,10 @@ impl<'e> Encoder<'e> {
 
     /// Encodes a column without nulls.
     fn values(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
-        if let (Values::Bytes(strings), true) = (&column.values, self.large.is_some()) {
-            if strings.iter().any(|string| string.len() >= LARGE_VALUE_BYTES) {
-                return self.required(&Large, &Statistics::new(column));
-            }
+        if let (Values::Bytes(strings), true) = (&column.values, self.large.is_some())
+            && strings.iter().any(|string| string.len() >= LARGE_VALUE_BYTES)
+        {
+            return self.required(&Large, &Statistics::new(column));
         }
         let statistics = Statistics::new(column);
         match self.forced.take().and_then(by_id) {

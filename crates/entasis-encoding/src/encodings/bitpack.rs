@@ -128,7 +128,7 @@ fn pack<T: PackedLane + LaneAccess>(lanes: &[T], signed: bool) -> EncodedNode {
         }
     }
     let one_width = plans.windows(2).all(|pair| pair[0].width == pair[1].width);
-    let mut parameters = vec![u8::from(one_width) * ONE_WIDTH | u8::from(!positions.is_empty()) * PATCHED];
+    let mut parameters = vec![(u8::from(one_width) * ONE_WIDTH) | (u8::from(!positions.is_empty()) * PATCHED)];
     let widths = if one_width { &plans[..plans.len().min(1)] } else { &plans[..] };
     parameters.extend(widths.iter().map(|plan| plan.width as u8));
     write_lane_entries(plans.iter().map(|plan| plan.reference), signed, &mut parameters);

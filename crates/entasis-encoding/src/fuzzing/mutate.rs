@@ -118,7 +118,7 @@ fn node(record: &NodeRecord, head: &Head, block: &[u8]) -> EncodedNode {
         encoding: record.encoding,
         rows: record.rows,
         parameters: record.parameters.clone(),
-        buffers: buffers.iter().map(|place| bytes(place)).collect(),
+        buffers: buffers.iter().map(bytes).collect(),
         children: record.children.iter().map(|child| node(child, head, block)).collect(),
     }
 }

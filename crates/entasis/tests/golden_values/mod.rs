@@ -1,5 +1,7 @@
 //! What the golden files were made of. The files hold the values; this is only needed to make new ones.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{
