@@ -13,6 +13,8 @@ pub(crate) const LARGE_BUFFER_BYTES: u64 = 4096;
 pub(crate) const LARGE_ALIGNMENT: u64 = 64;
 pub(crate) const SMALL_ALIGNMENT: u64 = 8;
 const RUN_BYTES: u64 = 8192;
+/// No run has more bytes than this, padding aside.
+pub(crate) const MOST_RUN_BYTES: u64 = 2 * RUN_BYTES;
 
 /// Where the buffers of a block lie, counted from the block's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +193,7 @@ mod tests {
         let mut end = head;
         for run in &placement.runs {
             assert_eq!(run.start, end, "runs leave no gap");
-            assert!(run.end > run.start && run.end - run.start < 2 * RUN_BYTES + LARGE_ALIGNMENT);
+            assert!(run.end > run.start && run.end - run.start < MOST_RUN_BYTES + LARGE_ALIGNMENT);
             end = run.end;
         }
         assert_eq!(end, placement.buffers.iter().rfind(|buffer| !buffer.is_empty()).map_or(head, |buffer| buffer.end));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::body::Placement;
+use super::body::{MOST_RUN_BYTES, Placement};
 use crate::error::{Error, Result};
 use crate::wire::{Reader, WireError, varint_size_bytes, write_bytes, write_varint};
 use crate::{BLOCK_ROWS, MAX_NESTING, Physical};
@@ -90,6 +90,13 @@ impl Head {
         let count = reader.length(reader.remaining())?;
         let lengths = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>, _>>()?;
         let lengths_end = reader.position();
+        // Each run has a checksum here in the head, so that the head bounds the body that it can describe.
+        let most_bytes = fields.len() as u64 / CHECKSUM_BYTES as u64 * MOST_RUN_BYTES;
+        if lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length)).is_none_or(|sum| sum > most_bytes) {
+            return Err(
+                Error::corrupt("buffer lengths", lengths_end as u64, "exceed what the head has checksums for").into()
+            );
+        }
         let placement = Placement::new(size_bytes as u64, &lengths)
             .ok_or_else(|| Error::corrupt("buffer lengths", lengths_end as u64, "are absurdly large"))?;
         let mut counts = Counts { nodes: 0, buffers: 0 };

@@ -89,6 +89,18 @@ mod tests {
     }
 
     #[test]
+    fn a_head_does_not_describe_a_body_that_it_has_no_checksums_for() {
+        let mut head = vec![0, 0, 0, 1, 0, Fixed::U8 as u8, 1];
+        crate::wire::write_varint(1 << 61, &mut head);
+        head.extend_from_slice(&[1, 1, 1, 0]);
+        head[2] = head.len() as u8 + 4;
+        let checksum = crc32c::crc32c(&head);
+        head.extend_from_slice(&checksum.to_le_bytes());
+        let error = Head::parse(&head).unwrap_err().to_string();
+        assert!(error.contains("buffer lengths"), "{error}");
+    }
+
+    #[test]
     fn resealing_makes_every_checksum_fit() {
         let mut bytes = input(&Physical::Fixed(Fixed::I64), Shape::Scattered, &mut Random::new(29));
         let last = bytes.len() - 1;
