@@ -14,7 +14,7 @@ use entasis::{
 #[test]
 fn batches_come_back() {
     let mut generator = Generator::new(31);
-    for _ in 0..25 {
+    for _ in 0..12 {
         round_trip(&generator.next_u64().to_le_bytes());
     }
     round_trip(&[]);
@@ -29,7 +29,7 @@ fn mutated_files_are_opened_and_do_no_harm() {
         let batch = generator.batch(&schema, 1_200);
         let options = WriteOptions { row_group_rows: 1_024, ..WriteOptions::default() };
         let file = write(&schema, &[batch], options);
-        for _ in 0..60 {
+        for _ in 0..30 {
             let seed = generator.next_u64();
             let mutated = mutate(&file, seed, &mut |bytes| {
                 if bytes.is_empty() {
@@ -44,5 +44,5 @@ fn mutated_files_are_opened_and_do_no_harm() {
             read += usize::from(reader.schema().is_ok());
         }
     }
-    assert!(opened > 150 && read > 100, "{opened} of 180 are opened, {read} have a schema");
+    assert!(opened > 75 && read > 50, "{opened} of 90 are opened, {read} have a schema");
 }

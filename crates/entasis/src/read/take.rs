@@ -183,22 +183,23 @@ impl GroupRows {
 
 /// The rows of an array in another order.
 fn reorder(array: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
-    if !has_lists_of_nothing(array.data_type()) {
+    if !has_values_of_no_width(array.data_type()) {
         return Ok(arrow_select::take::take(array, order, None)?);
     }
-    // Arrow's `take` loses the number of rows of such lists.
+    // Arrow's `take` loses the number of rows of such values, which have no bytes or items to count them by.
     let data = array.to_data();
     let mut reordered = MutableArrayData::new(vec![&data], false, order.len());
     order.values().iter().try_for_each(|&row| reordered.try_extend(0, row as usize, row as usize + 1))?;
     Ok(make_array(reordered.freeze()))
 }
 
-/// Whether there are fixed-size lists of size 0 in a type.
-fn has_lists_of_nothing(data_type: &DataType) -> bool {
+/// Whether there are fixed-size lists or binaries of size 0 in a type.
+fn has_values_of_no_width(data_type: &DataType) -> bool {
     match data_type {
-        DataType::FixedSizeList(item, size) => *size == 0 || has_lists_of_nothing(item.data_type()),
-        DataType::List(item) | DataType::LargeList(item) => has_lists_of_nothing(item.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_lists_of_nothing(field.data_type())),
+        DataType::FixedSizeBinary(size) => *size == 0,
+        DataType::FixedSizeList(item, size) => *size == 0 || has_values_of_no_width(item.data_type()),
+        DataType::List(item) | DataType::LargeList(item) => has_values_of_no_width(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_values_of_no_width(field.data_type())),
         _ => false,
     }
 }
