@@ -48,7 +48,7 @@ impl Default for WriteOptions {
 impl WriteOptions {
     /// Refuses numbers that no file can have.
     pub(super) fn check(&self) -> Result<()> {
-        if !(1..=u64::from(u32::MAX)).contains(&self.row_group_rows) {
+        if !(1..=MAX_ROW_GROUP_ROWS).contains(&self.row_group_rows) {
             return Err(Error::InvalidArgument(format!("row groups of {} rows", self.row_group_rows)));
         }
         if self.row_group_bytes == 0 || self.threads == 0 {
