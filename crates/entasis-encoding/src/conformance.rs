@@ -211,6 +211,33 @@ fn large_values_lie_outside() {
     assert!(matches!(open(region).decode(0..10, &mut out), Err(Error::LargeValue(_))));
 }
 
+/// Many rows whose large values are the same bytes would make a small file a large table.
+#[test]
+fn large_values_that_overlap_are_corrupt() {
+    let value = vec![7; 20_000];
+    let mut owned = Owned::generate(&Physical::Bytes, Shape::Scattered, 100, false, &mut Random::new(14));
+    [3, 50, 51].into_iter().for_each(|row| owned.set_bytes(row, value.clone()));
+    struct Same(Vec<u8>);
+    impl crate::LargeValues for Same {
+        fn fetch(&self, _: u64, _: u64) -> crate::Result<Bytes> {
+            Ok(self.0.clone().into())
+        }
+    }
+    let read = |offsets: [u64; 3]| {
+        let mut offsets = offsets.into_iter();
+        let mut put = |_: &[u8]| Ok(offsets.next().unwrap());
+        let mut chunk = ChunkEncoder::new(Physical::Bytes, EncodeOptions::default());
+        let block = chunk.encode(&owned.column(), true, &mut put).unwrap();
+        let region = Arc::new(Same(value.clone()));
+        let block = Block::open(block.bytes.into(), &Parts::new(), Some(region), &Limits::default()).unwrap();
+        block.decode(0..100, &mut Decoded::new(&Physical::Bytes, BytesForm::Offsets64))
+    };
+    read([8, 20_008, 90_000]).unwrap();
+    for offsets in [[8, 8, 8], [8, 20_007, 90_000], [50_000, 90_000, 8], [u64::MAX, 8, 90_000]] {
+        assert!(matches!(read(offsets), Err(Error::Corrupt { .. })), "{offsets:?}");
+    }
+}
+
 /// Decodes by every path; the point is that nothing panics, loops or allocates without bounds.
 fn exercise(bytes: &[u8]) -> Option<Vec<Cell>> {
     let block =
