@@ -2,7 +2,10 @@
 
 pub use entasis_encoding::EncodeOptions;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    metadata::file_record::MAX_ROW_GROUP_ROWS,
+};
 
 /// How a file is written. [`Default`] gives what the fields say.
 #[derive(Debug, Clone)]
