@@ -367,8 +367,8 @@ fn predictions_hold_and_choices_are_near_the_best() {
     assert!(chosen_bytes * 100 <= best_bytes * 110, "{chosen_bytes} bytes chosen, {best_bytes} possible");
 }
 
-/// Nodes of many rows that a few bytes describe, as a block of one list holds them: one that declares that they are a gigabyte
-/// and more is over the limit, one that declares less is corrupt. Neither allocates anything.
+/// Nodes of many rows that a few bytes describe, as a block of one list holds them: one that declares what they take is over
+/// the limit, one that declares less is corrupt. Neither allocates anything.
 #[test]
 fn rows_that_cost_no_bytes_are_held_against_the_bound() {
     let rows = u32::MAX as usize;
@@ -392,10 +392,10 @@ fn rows_that_cost_no_bytes_are_held_against_the_bound() {
         let lengths = node(2, 1, &u32::MAX.to_le_bytes(), vec![]);
         let root = node(14, 1, &[4, 0, 0], vec![lengths, items]);
         let physical = Physical::List(Box::new(item));
-        for declared in [0, 4 * rows as u64 - 1, 4 * rows as u64] {
+        for declared in [0, 4 * rows as u64 - 1, 16 * rows as u64] {
             let bytes = Bytes::from(finished(&root, &physical, declared, false).bytes);
             let open = |decoded_bytes| Block::open(bytes.clone(), &Parts::new(), None, &Limits { decoded_bytes });
-            assert_eq!(open(u64::MAX).is_ok(), declared == 4 * rows as u64, "{physical}, {declared} bytes declared");
+            assert_eq!(open(u64::MAX).is_ok(), declared == 16 * rows as u64, "{physical}, {declared} bytes declared");
             let refused = open(Limits::default().decoded_bytes).unwrap_err();
             assert!(matches!(refused, Error::Corrupt { .. } | Error::OverLimit { .. }), "{refused}");
         }

@@ -82,7 +82,7 @@ impl Encoding for Constant {
                 Ok(with_lane_of!(*fixed, T => Box::new(ConstantLane(<T as Lane>::read(value)))))
             }
             Physical::Bytes => {
-                opening.within_bounds(4 + value.len())?;
+                opening.within_bounds(value.len())?;
                 Ok(Box::new(ConstantBytes(value.to_vec())))
             }
             _ => Err(wrong()),

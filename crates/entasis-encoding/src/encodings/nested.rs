@@ -141,7 +141,6 @@ impl Encoding for FixedList {
             return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
         };
         opening.shape(1, 0)?;
-        opening.within_bounds(4)?;
         opening.parameters(|_| Ok(()))?;
         let size = *size as usize;
         let items = opening.rows().checked_mul(size).ok_or_else(|| opening.corrupt("too many items"))?;
@@ -206,7 +205,6 @@ impl Encoding for Struct {
             return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
         };
         opening.shape(fields.len(), 0)?;
-        opening.within_bounds(4)?;
         opening.parameters(|_| Ok(()))?;
         let open = |(index, field)| opening.nullable_child(index, field, opening.rows());
         let fields = fields.iter().enumerate().map(open).collect::<Result<_>>()?;
