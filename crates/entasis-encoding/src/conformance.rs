@@ -211,6 +211,33 @@ fn large_values_lie_outside() {
     assert!(matches!(open(region).decode(0..10, &mut out), Err(Error::LargeValue(_))));
 }
 
+/// Many rows whose large values are the same bytes would make a small file a large table.
+#[test]
+fn large_values_that_overlap_are_corrupt() {
+    let value = vec![7; 20_000];
+    let mut owned = Owned::generate(&Physical::Bytes, Shape::Scattered, 100, false, &mut Random::new(14));
+    [3, 50, 51].into_iter().for_each(|row| owned.set_bytes(row, value.clone()));
+    struct Same(Vec<u8>);
+    impl crate::LargeValues for Same {
+        fn fetch(&self, _: u64, _: u64) -> crate::Result<Bytes> {
+            Ok(self.0.clone().into())
+        }
+    }
+    let read = |offsets: [u64; 3]| {
+        let mut offsets = offsets.into_iter();
+        let mut put = |_: &[u8]| Ok(offsets.next().unwrap());
+        let mut chunk = ChunkEncoder::new(Physical::Bytes, EncodeOptions::default());
+        let block = chunk.encode(&owned.column(), true, &mut put).unwrap();
+        let region = Arc::new(Same(value.clone()));
+        let block = Block::open(block.bytes.into(), &Parts::new(), Some(region), &Limits::default()).unwrap();
+        block.decode(0..100, &mut Decoded::new(&Physical::Bytes, BytesForm::Offsets64))
+    };
+    read([8, 20_008, 90_000]).unwrap();
+    for offsets in [[8, 8, 8], [8, 20_007, 90_000], [50_000, 90_000, 8], [u64::MAX, 8, 90_000]] {
+        assert!(matches!(read(offsets), Err(Error::Corrupt { .. })), "{offsets:?}");
+    }
+}
+
 /// Decodes by every path; the point is that nothing panics, loops or allocates without bounds.
 fn exercise(bytes: &[u8]) -> Option<Vec<Cell>> {
     let block =
@@ -338,4 +365,39 @@ fn predictions_hold_and_choices_are_near_the_best() {
         }
     }
     assert!(chosen_bytes * 100 <= best_bytes * 110, "{chosen_bytes} bytes chosen, {best_bytes} possible");
+}
+
+/// Nodes of many rows that a few bytes describe, as a block of one list holds them: one that declares what they take is over
+/// the limit, one that declares less is corrupt. Neither allocates anything.
+#[test]
+fn rows_that_cost_no_bytes_are_held_against_the_bound() {
+    let rows = u32::MAX as usize;
+    let node = |encoding, rows, parameters: &[u8], children| EncodedNode {
+        encoding,
+        rows,
+        parameters: parameters.to_vec(),
+        buffers: Vec::new(),
+        children,
+    };
+    let null = || node(17, rows, &[], vec![]);
+    let items = [
+        (Physical::Bytes, node(2, rows, &[], vec![])),
+        (Physical::Null, null()),
+        (Physical::Struct(vec![]), node(16, rows, &[], vec![])),
+        (Physical::FixedList(0, Box::new(Physical::Null)), node(15, rows, &[], vec![node(17, 0, &[], vec![])])),
+        (Physical::FixedList(1, Box::new(Physical::Null)), node(15, rows, &[], vec![null()])),
+    ];
+    for (item, items) in items {
+        // A tag of 32-bit lengths, entry points that are all 0; one length.
+        let lengths = node(2, 1, &u32::MAX.to_le_bytes(), vec![]);
+        let root = node(14, 1, &[4, 0, 0], vec![lengths, items]);
+        let physical = Physical::List(Box::new(item));
+        for declared in [0, 4 * rows as u64 - 1, 16 * rows as u64] {
+            let bytes = Bytes::from(finished(&root, &physical, declared, false).bytes);
+            let open = |decoded_bytes| Block::open(bytes.clone(), &Parts::new(), None, &Limits { decoded_bytes });
+            assert_eq!(open(u64::MAX).is_ok(), declared == 16 * rows as u64, "{physical}, {declared} bytes declared");
+            let refused = open(Limits::default().decoded_bytes).unwrap_err();
+            assert!(matches!(refused, Error::Corrupt { .. } | Error::OverLimit { .. }), "{refused}");
+        }
+    }
 }

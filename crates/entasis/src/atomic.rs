@@ -35,10 +35,17 @@ impl Drop for Hidden {
 
 impl AtomicFile {
     /// Begins a file that will be at `target`, which may exist (it stays until [`Self::commit`]); a link is followed.
+    ///
+    /// # Errors
+    /// An invalid argument if something is there that isn't a regular file: a rename would put a file in the place of a
+    /// device or a pipe.
     pub fn create(target: &Path) -> Result<Self> {
         let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         if target.is_dir() || target.file_name().is_none() {
             return Err(Error::InvalidArgument(format!("{} is a folder", target.display())));
+        }
+        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+            return Err(Error::InvalidArgument(format!("{} isn't a regular file", target.display())));
         }
         let folder = folder(&target);
         if let Some(file) = unnamed(&folder) {

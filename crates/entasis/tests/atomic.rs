@@ -186,3 +186,19 @@ fn a_disk_that_fills_up_leaves_nothing() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
     assert_eq!(names(folder.path()), [""; 0]);
 }
+
+/// A rename would put a file in the place of a device, a pipe or a socket.
+#[test]
+#[cfg(unix)]
+fn what_is_no_regular_file_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("a.ent");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let link = folder.path().join("b.ent");
+    std::os::unix::fs::symlink(&socket, &link).unwrap();
+    for path in [&socket, &link] {
+        let refused = FileWriter::create(path, batch().schema(), small_groups()).map(drop);
+        assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{refused:?}");
+    }
+    assert_eq!(names(folder.path()), ["a.ent", "b.ent"]);
+}

@@ -14,14 +14,13 @@ pub(crate) fn least_decoded_bytes(physical: &Physical, record: &NodeRecord) -> u
         return (4 * rows).saturating_add(child(1, physical));
     }
     match physical {
-        Physical::Null => 0,
-        Physical::Bool => 4 * rows,
+        Physical::Null | Physical::Bool => 4 * rows,
         Physical::Fixed(fixed) => rows * fixed.size_bytes().max(4) as u64,
         Physical::Bytes => 4 * (rows + 1),
         Physical::List(item) => (4 * (rows + 1)).saturating_add(child(1, item)),
-        Physical::FixedList(_, item) => child(0, item),
+        Physical::FixedList(_, item) => (4 * rows).saturating_add(child(0, item)),
         Physical::Struct(fields) => {
-            fields.iter().enumerate().fold(0, |sum, (index, field)| child(index, field).saturating_add(sum))
+            fields.iter().enumerate().fold(4 * rows, |sum, (index, field)| child(index, field).saturating_add(sum))
         }
     }
 }

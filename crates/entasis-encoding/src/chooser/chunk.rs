@@ -85,16 +85,15 @@ pub(crate) fn decoded_size_bytes(column: &Column<'_>, large_apart: bool) -> u64 
     let rows = column.rows as u64;
     let validity = if column.validity.is_some() { 4 * rows } else { 0 };
     let values = match &column.values {
-        Values::Null => 0,
-        Values::Bool(_) => 4 * rows,
+        Values::Null | Values::Bool(_) => 4 * rows,
         Values::Fixed(fixed, _) => rows * fixed.size_bytes().max(4) as u64,
         Values::Bytes(strings) => {
             let counted = strings.iter().filter(|string| !large_apart || string.len() < crate::LARGE_VALUE_BYTES);
             4 * (rows + 1) + counted.map(|string| string.len() as u64).sum::<u64>()
         }
         Values::List(_, child) => 4 * (rows + 1) + decoded_size_bytes(child, false),
-        Values::FixedList(_, child) => decoded_size_bytes(child, false),
-        Values::Struct(fields) => fields.iter().map(|field| decoded_size_bytes(field, false)).sum(),
+        Values::FixedList(_, child) => 4 * rows + decoded_size_bytes(child, false),
+        Values::Struct(fields) => 4 * rows + fields.iter().map(|field| decoded_size_bytes(field, false)).sum::<u64>(),
     };
     validity + values
 }

@@ -100,6 +100,13 @@ impl fmt::Debug for LargeNode {
 }
 
 impl LargeNode {
+    /// Offset, bytes and checksum of large value `index`.
+    fn reference(&self, body: &Body, index: usize) -> Result<(u64, u64, u32)> {
+        let start = self.count * ROW_BYTES + index * REFERENCE_BYTES;
+        let reference = body.buffer(self.buffer, start..start + REFERENCE_BYTES)?;
+        Ok((u64::read(reference), u64::read(&reference[8..]), u32::read(&reference[16..])))
+    }
+
     /// The large value of row `row`, if it has one.
     fn fetch(&self, body: &Body, row: usize) -> Result<Option<Bytes>> {
         let rows = body.buffer(self.buffer, 0..self.count * ROW_BYTES)?;
@@ -112,10 +119,14 @@ impl LargeNode {
         if index == self.count || row_at(index) != row {
             return Ok(None);
         }
-        let start = self.count * ROW_BYTES + index * REFERENCE_BYTES;
-        let reference = body.buffer(self.buffer, start..start + REFERENCE_BYTES)?;
-        let (offset, size_bytes) = (u64::read(reference), u64::read(&reference[8..]));
-        let checksum = u32::read(&reference[16..]);
+        let (offset, size_bytes, checksum) = self.reference(body, index)?;
+        if let Some(before) = index.checked_sub(1) {
+            // Else a few bytes of the region could be the values of many rows.
+            let (before, before_bytes, _) = self.reference(body, before)?;
+            if before.checked_add(before_bytes).is_none_or(|end| end > offset) {
+                return Err(Error::corrupt("node", 0, "Large: values outside the block overlap or don't ascend"));
+            }
+        }
         let values = self.values.as_ref().ok_or_else(|| Error::LargeValue("no source was given for them".into()))?;
         let value = values.fetch(offset, size_bytes)?;
         if value.len() as u64 != size_bytes || crc32c::crc32c(&value) != checksum {
@@ -133,6 +144,10 @@ impl LargeNode {
             match self.fetch(body, row)? {
                 None => small_bytes.with(index, |string| push_string(bytes, string))?,
                 Some(value) => match bytes {
+                    // A view's length is a signed number of 32 bits.
+                    DecodedBytes::Views(..) if i32::try_from(value.len()).is_err() => {
+                        return Err(Error::OffsetOverflow);
+                    }
                     DecodedBytes::Views(views, buffers) => {
                         views.push(view_of(&value, buffers.len() as u32, 0));
                         buffers.push(value);

@@ -10,6 +10,9 @@ use crate::{
     error::{Error, Result},
 };
 
+/// Most rows of a row group.
+pub const MAX_ROW_GROUP_ROWS: u64 = u32::MAX as u64;
+
 /// What is said once per file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileRecord {
@@ -75,6 +78,9 @@ impl FileRecord {
             || rows.try_fold(0u64, |sum, &rows| sum.checked_add(rows)) != Some(trailer.rows)
         {
             return Err(corrupt(0, "row groups aren't those of the trailer"));
+        }
+        if record.row_group_rows.iter().any(|&rows| rows > MAX_ROW_GROUP_ROWS) {
+            return Err(corrupt(0, "a row group has more rows than one may have"));
         }
         Ok(record)
     }
@@ -168,5 +174,16 @@ mod tests {
         }
         bytes.push(0);
         assert_eq!(read(&bytes, 1_048_581).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn a_row_group_of_more_rows_than_it_may_have_is_corrupt() {
+        for (rows, readable) in [(MAX_ROW_GROUP_ROWS, true), (MAX_ROW_GROUP_ROWS + 1, false)] {
+            let mut bytes = Vec::new();
+            FileRecord { row_group_rows: vec![rows, 0], ..FileRecord::default() }.write(&mut bytes);
+            let kind = read(&bytes, rows).map_err(|error| error.kind());
+            assert_eq!(kind.is_ok(), readable);
+            assert!(readable || kind == Err(ErrorKind::Corrupt));
+        }
     }
 }

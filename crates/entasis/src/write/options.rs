@@ -2,7 +2,10 @@
 
 pub use entasis_encoding::EncodeOptions;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    metadata::file_record::MAX_ROW_GROUP_ROWS,
+};
 
 /// How a file is written. [`Default`] gives what the fields say.
 #[derive(Debug, Clone)]
@@ -48,7 +51,7 @@ impl Default for WriteOptions {
 impl WriteOptions {
     /// Refuses numbers that no file can have.
     pub(super) fn check(&self) -> Result<()> {
-        if !(1..=u64::from(u32::MAX)).contains(&self.row_group_rows) {
+        if !(1..=MAX_ROW_GROUP_ROWS).contains(&self.row_group_rows) {
             return Err(Error::InvalidArgument(format!("row groups of {} rows", self.row_group_rows)));
         }
         if self.row_group_bytes == 0 || self.threads == 0 {
