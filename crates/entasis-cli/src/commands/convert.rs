@@ -63,10 +63,12 @@ Examples:
   entasis convert days/ out/ --to parquet
   entasis convert zip.csv zip.ent --types zip=string
 
-CSV: the first line holds the names; empty fields are nulls. Ragged rows, values that aren't of their column's type and text that
-isn't UTF-8 are errors that name line and column; nothing is written then.
+CSV: the first line holds the names; empty fields are nulls. Ragged rows, values that aren't of
+their column's type and text that isn't UTF-8 are errors that name line and column; nothing is
+written then.
 
-JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\", \"seconds\"}]}";
+JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\",
+  \"seconds\"}]}";
 
 /// Converts.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

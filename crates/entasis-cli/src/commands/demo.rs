@@ -40,7 +40,8 @@ Examples:
   entasis demo
   entasis demo --folder .
 
-JSON: {\"parquet\": path, \"ent\": path, \"equal\", \"measured\": table as in `bench tables`, \"columns\": as in `inspect`}";
+JSON: {\"parquet\": path, \"ent\": path, \"equal\", \"measured\": table as in `bench tables`,
+  \"columns\": as in `inspect`}";
 
 /// Runs the demo.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

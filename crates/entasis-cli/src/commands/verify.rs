@@ -46,9 +46,10 @@ Examples:
 
 Exit codes: 0 whole (and equal) · 1 values differ · 3 damaged
 
-JSON: {\"file\", \"rows\", \"size_bytes\", \"damages\": [{\"part\", \"offset\", \"what\"}], \"against\": path or null,
-  \"difference\": null or {\"column\", \"row\", \"left\", \"right\"}}; rows count from 0. Of files that aren't Entasis, rows, size_bytes and
-  damages are null.";
+JSON: {\"file\", \"rows\", \"size_bytes\", \"damages\": [{\"part\", \"offset\", \"what\"}], \"against\": path,
+  \"difference\": null or {\"column\", \"row\", \"left\", \"right\"}}; rows count from 0. Files that aren't
+  Entasis have no rows, size_bytes and damages; without a comparison (a damaged file isn't
+  compared) there are no against and difference.";
 
 /// Verifies, and compares if asked to.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

@@ -43,8 +43,9 @@ Examples:
   entasis bench columns data/taxi.parquet
   entasis bench columns data/ --filter floats/ --json
 
-JSON: {\"columns\": [{\"table\", \"column\", \"type\", \"rows\", \"nulls\", \"distinct_ratio\", \"sorted_ratio\", \"cascades\": [text],
-  \"bytes\", \"bits_per_value\", \"decode_seconds\", \"decode_gigabytes_per_second\"}]}; ratios are null for types without an order";
+JSON: {\"columns\": [{\"table\", \"column\", \"type\", \"rows\", \"nulls\", \"distinct_ratio\",
+  \"sorted_ratio\", \"cascades\": [text], \"bytes\", \"bits_per_value\", \"decode_seconds\",
+  \"decode_gigabytes_per_second\"}]}; ratios are null for types without an order";
 
 /// Measures every column.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

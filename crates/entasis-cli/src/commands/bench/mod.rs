@@ -22,10 +22,16 @@ pub use source::Source;
 
 /// Measure Entasis on tables of your own, beside Parquet
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  entasis bench tables data/
+  entasis bench columns data/taxi.parquet";
 
 #[derive(Subcommand)]
 enum Command {
@@ -45,7 +51,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 #[derive(Args)]
 struct Selected {
     /// Folder with tables (Parquet, CSV, Arrow IPC, Entasis), single files or patterns
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
     /// Only files whose path contains this

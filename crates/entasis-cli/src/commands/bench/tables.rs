@@ -37,11 +37,14 @@ Examples:
 
 Columns of a type that one of the contenders can't write are left out for all, and listed.
 
-JSON: {\"tables\": [table], \"total\": table, \"ratios\": {name: {\"total\", \"geometric_mean\", \"below_one\"}}}; a table is
+JSON: {\"tables\": [table], \"total\": table, \"ratios\": {name: {\"total\", \"geometric_mean\",
+  \"below_one\"}}}; a table is
   {\"name\", \"rows\", \"columns\", \"arrow_bytes\", \"copy_seconds\", \"left_out\": [{\"column\", \"reason\"}],
-   \"entasis\" | \"parquet\" | \"parquet_snappy\" | \"parquet_zstd\": {\"bytes\", \"encode_seconds\", \"decode_seconds\"}}
-and a ratio is Entasis over the other, so that below 1 is better: bytes_to_parquet_snappy, bytes_to_parquet_zstd,
-encode_to_parquet_zstd, decode_to_parquet_zstd, decode_to_copy. Seconds are of CPU time.";
+   \"entasis\" | \"parquet\" | \"parquet_snappy\" | \"parquet_zstd\": {\"bytes\", \"encode_seconds\",
+   \"decode_seconds\"}}
+and a ratio is Entasis over the other, so that below 1 is better: bytes_to_parquet_snappy,
+bytes_to_parquet_zstd, encode_to_parquet_zstd, decode_to_parquet_zstd, decode_to_copy. Seconds are
+of CPU time.";
 
 /// Measures every table.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

@@ -40,15 +40,17 @@ Examples:
   entasis inspect trips.ent --column price
   entasis inspect trips.ent --bytes | less
 
-JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\", \"user_metadata\": {key: text},
+JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\",
+  \"user_metadata\": {key: text},
   \"sort_order\": [{\"column\", \"descending\", \"nulls_first\"}],
-  \"columns\": [{\"path\", \"type\", \"rows\", \"size_bytes\", \"decoded_bytes\", \"blocks\", \"shared_parts\", \"nulls\", \"min\", \"max\",
-    \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
+  \"columns\": [{\"path\", \"type\", \"rows\", \"size_bytes\", \"decoded_bytes\", \"blocks\", \"shared_parts\",
+    \"nulls\", \"min\", \"max\", \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
   \"map\": [{\"offset\", \"size_bytes\", \"what\", \"parts\"}]}
 With --bytes: {\"file\", \"parts\": [{\"offset\", \"size_bytes\", \"what\", \"section\"}]}
 With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
     \"shared_parts\": [{\"offset\", \"size_bytes\", \"digest\"}],
-    \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\", \"cascade\": node}]}]}]};
+    \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\",
+      \"cascade\": node}]}]}]};
   a node is {\"encoding\", \"id\", \"rows\", \"size_bytes\", \"parameters\", \"children\": [node]}";
 
 /// Shows the file.
