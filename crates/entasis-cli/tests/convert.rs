@@ -236,3 +236,14 @@ fn damaged_files_are_told_apart_from_foreign_ones() {
     assert!(value["damages"][0]["offset"].as_u64() > Some(0));
     assert!(!place.path("out.parquet").exists());
 }
+
+#[test]
+fn a_quote_that_is_never_closed_is_told_and_nothing_is_written() {
+    let place = Place::new();
+    place.write("a.csv", "a,b\n1,x\n2,\"y\n3,z\n4,w\n");
+    let run = place.run(&["convert", "a.csv", "a.ent"]);
+    assert_eq!(run.code, 3);
+    let message = run.stderr;
+    assert!(message.contains("a.csv: line 3: ") && message.contains("never closed"), "{message}");
+    assert!(!place.path("a.ent").exists());
+}

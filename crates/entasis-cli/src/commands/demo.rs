@@ -45,7 +45,9 @@ JSON: {\"parquet\": path, \"ent\": path, \"equal\", \"measured\": table as in `b
 
 /// Runs the demo.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let folder = arguments.folder.clone().unwrap_or_else(|| std::env::temp_dir().join("entasis-demo"));
+    // One folder per user: what one has written there another can't replace.
+    let own = || std::env::temp_dir().join(format!("entasis-demo-{}", rustix::process::getuid().as_raw()));
+    let folder = arguments.folder.clone().unwrap_or_else(own);
     fs::create_dir_all(&folder).map_err(|error| Failure::io(&folder, error))?;
     let (parquet, ent) = (folder.join("trips.parquet"), folder.join("trips.ent"));
     output::write_file(&parquet, TRIPS)?;

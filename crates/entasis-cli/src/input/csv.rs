@@ -9,13 +9,15 @@ use arrow_csv::ReaderBuilder;
 use arrow_csv::reader::Reader;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
+use super::csv_quotes::{OpenQuote, Quotes};
 use super::{Counted, CsvOptions, Input, InputOptions, Position, csv_error, csv_types, open_counted};
 use crate::columns::Picks;
 use crate::exit::Failure;
 
 struct CsvInput {
     path: PathBuf,
-    reader: Reader<Counted<File>>,
+    reader: Reader<Quotes<Counted<File>>>,
+    open_quote: OpenQuote,
     position: Position,
     /// Of the whole file.
     file_schema: SchemaRef,
@@ -23,6 +25,7 @@ struct CsvInput {
     schema: SchemaRef,
     picks: Option<Picks>,
     rows_done: u64,
+    is_done: bool,
 }
 
 /// Opens a CSV file whose first line holds the names.
@@ -35,9 +38,20 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failu
     if let Some(picks) = &picks {
         builder = builder.with_projection(picks.roots());
     }
+    let (file, open_quote) = Quotes::new(file);
     let reader = builder.build(file).map_err(|error| Failure::arrow(path, error))?;
     let picks = picks.as_ref().map(Picks::among_roots);
-    Ok(Box::new(CsvInput { path: path.to_owned(), reader, position, file_schema, schema, picks, rows_done: 0 }))
+    Ok(Box::new(CsvInput {
+        path: path.to_owned(),
+        reader,
+        open_quote,
+        position,
+        file_schema,
+        schema,
+        picks,
+        rows_done: 0,
+        is_done: false,
+    }))
 }
 
 /// Names from the first line, types from the first rows, stated types over both.
@@ -83,7 +97,12 @@ impl Iterator for CsvInput {
     type Item = Result<RecordBatch, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.reader.next()?.and_then(|batch| match &self.picks {
+        let Some(batch) = self.reader.next() else {
+            let line = self.open_quote.line().filter(|_| !std::mem::replace(&mut self.is_done, true))?;
+            let what = format!("line {line}: a field begins with a quote that is never closed");
+            return Some(Err(Failure::corrupt(&self.path, what)));
+        };
+        let batch = batch.and_then(|batch| match &self.picks {
             Some(picks) => picks.apply(&batch),
             None => Ok(batch),
         });

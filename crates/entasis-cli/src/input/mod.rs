@@ -2,6 +2,7 @@
 
 pub mod csv;
 mod csv_error;
+mod csv_quotes;
 mod csv_types;
 mod ent;
 mod ipc;

@@ -63,6 +63,7 @@ impl Encoding for Alp {
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        opening.known_flags(2, PATCHED)?;
         let (powers, patched, ends) = opening.parameters(|reader| {
             let powers = Powers { exponent: reader.u8()?, factor: reader.u8()? };
             let patched = reader.u8()? == PATCHED;

@@ -175,6 +175,7 @@ pub(crate) fn read_lane_entries<T: PackedLane>(
 fn open<T: PackedLane + LaneAccess>(opening: &Opening<'_>, fixed: Fixed) -> Result<Box<dyn Node>> {
     let (rows, vectors) = (opening.rows(), opening.vectors());
     opening.within_bounds(T::BYTES)?;
+    opening.known_flags(0, ONE_WIDTH | PATCHED)?;
     let (flags, widths, references, patch_ends) = opening.parameters(|reader| {
         let flags = reader.u8()?;
         let widths = match flags & ONE_WIDTH {
@@ -185,8 +186,8 @@ fn open<T: PackedLane + LaneAccess>(opening: &Opening<'_>, fixed: Fixed) -> Resu
         let patch_ends = if flags & PATCHED != 0 { EntryPoints::read(reader, vectors)? } else { Vec::new() };
         Ok((flags, widths, references, patch_ends))
     })?;
-    if flags & !(ONE_WIDTH | PATCHED) != 0 || widths.iter().any(|&width| u32::from(width) > T::BITS) {
-        return Err(opening.corrupt("unknown flags or a width above the lane's"));
+    if widths.iter().any(|&width| u32::from(width) > T::BITS) {
+        return Err(opening.corrupt("a width above the lane's"));
     }
     let patched = flags & PATCHED != 0;
     opening.shape(0, 1 + usize::from(patched))?;

@@ -85,9 +85,10 @@ impl Encoding for Dictionary {
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
-        let (shared, part, count, digest) = opening.parameters(|reader| match reader.u8()? & SHARED {
-            0 => Ok((false, 0, 0, 0)),
-            _ => Ok((true, reader.varint()?, reader.varint()?, reader.u64()?)),
+        opening.known_flags(0, SHARED)?;
+        let (shared, part, count, digest) = opening.parameters(|reader| match reader.u8()? {
+            SHARED => Ok((true, reader.varint()?, reader.varint()?, reader.u64()?)),
+            _ => Ok((false, 0, 0, 0)),
         })?;
         opening.within_bounds(match opening.physical {
             Physical::Fixed(fixed) => fixed.size_bytes(),

@@ -87,6 +87,17 @@ impl<'a> Opening<'a> {
         }
     }
 
+    /// Refuses the node as unsupported if its flags, the parameter byte at `index`, have bits that this version doesn't know.
+    pub fn known_flags(&self, index: usize, known: u8) -> Result<()> {
+        match self.record.parameters.get(index) {
+            Some(flags) if flags & !known != 0 => {
+                let name = super::by_id(self.record.encoding).map_or("node", |encoding| encoding.name());
+                Err(Error::Unsupported(format!("{name} with flags {flags:#04x}: the block was written by a newer version")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks the number of children and buffers.
     pub fn shape(&self, children: usize, buffers: usize) -> Result<()> {
         let (has_children, has_buffers) = (self.record.children.len(), self.record.buffers.len());
