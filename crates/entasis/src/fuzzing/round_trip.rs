@@ -17,8 +17,8 @@ use crate::{
 /// If anything comes back differently, or not at all: that is a bug.
 pub fn round_trip(input: &[u8]) {
     let byte = |index: usize| input.get(index).map_or(0, |&byte| usize::from(byte));
-    let (columns, rows) = (byte(0) % 24, (byte(1) | byte(2) << 8) % 9_000);
-    let group_rows = [1, 100, 1_024, 3_000, 1 << 20][byte(3) % 5].max(rows as u64 / 50);
+    let (columns, rows) = (byte(0) % 12, (byte(1) | byte(2) << 8) % 4_000);
+    let group_rows = [1, 100, 1_024, 3_000, 1 << 20][byte(3) % 5].max(rows as u64 / 20);
     let pieces = 1 + byte(4) % 7;
     let mut generator = Generator::new(digest(input));
     let schema = generator.schema(columns);
