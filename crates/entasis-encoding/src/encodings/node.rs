@@ -92,7 +92,9 @@ impl<'a> Opening<'a> {
         match self.record.parameters.get(index) {
             Some(flags) if flags & !known != 0 => {
                 let name = super::by_id(self.record.encoding).map_or("node", |encoding| encoding.name());
-                Err(Error::Unsupported(format!("{name} with flags {flags:#04x}: the block was written by a newer version")))
+                Err(Error::Unsupported(format!(
+                    "{name} with flags {flags:#04x}: the block was written by a newer version"
+                )))
             }
             _ => Ok(()),
         }
