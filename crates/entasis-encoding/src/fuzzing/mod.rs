@@ -1,7 +1,7 @@
 //! What fuzz targets do with bytes. Not part of the crate's interface.
 //!
 //! The bytes of an input are blocks back to back: the last is asked everything, those before it are its shared parts.
-//! [`mutate`] changes such bytes below their checksums, so that a fuzzer gets to the code behind them.
+//! `mutate` changes such bytes below their checksums, so that a fuzzer gets to the code behind them.
 
 mod exercise;
 mod mutate;

@@ -1,7 +1,7 @@
 //! What fuzz targets do with bytes. Not part of the crate's interface.
 //!
-//! [`exercise`] asks a file everything, [`mutate`] changes files below their checksums, so that a fuzzer gets to the code
-//! behind them, and [`round_trip`] writes random batches and reads them back.
+//! `exercise` asks a file everything, `mutate` changes files below their checksums, so that a fuzzer gets to the code
+//! behind them, and `round_trip` writes random batches and reads them back.
 
 mod exercise;
 mod mutate;
