@@ -11,17 +11,26 @@ pub(crate) fn least_decoded_bytes(physical: &Physical, record: &NodeRecord) -> u
     let child =
         |index: usize, physical| record.children.get(index).map_or(0, |child| least_decoded_bytes(physical, child));
     if record.encoding == Validity.id() {
-        return (4 * rows).saturating_add(child(1, physical));
+        // Packed values have fewer rows than they are spread over.
+        return (4 * rows).saturating_add(child(1, physical).max(flat_bytes(physical, rows)));
     }
     match physical {
-        Physical::Null | Physical::Bool => 4 * rows,
-        Physical::Fixed(fixed) => rows * fixed.size_bytes().max(4) as u64,
-        Physical::Bytes => 4 * (rows + 1),
         Physical::List(item) => (4 * (rows + 1)).saturating_add(child(1, item)),
         Physical::FixedList(_, item) => (4 * rows).saturating_add(child(0, item)),
         Physical::Struct(fields) => {
             fields.iter().enumerate().fold(4 * rows, |sum, (index, field)| child(index, field).saturating_add(sum))
         }
+        flat => flat_bytes(flat, rows),
+    }
+}
+
+/// Bytes of `rows` values of a type, without what lies in children.
+fn flat_bytes(physical: &Physical, rows: u64) -> u64 {
+    match physical {
+        Physical::Null | Physical::Bool => 4 * rows,
+        Physical::Fixed(fixed) => rows * fixed.size_bytes().max(4) as u64,
+        Physical::Bytes | Physical::List(_) => 4 * (rows + 1),
+        Physical::FixedList(..) | Physical::Struct(_) => 4 * rows,
     }
 }
 

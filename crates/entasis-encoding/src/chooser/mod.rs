@@ -172,6 +172,24 @@ impl<'e> Encoder<'e> {
         }
     }
 
+    /// Encodes the values beside `validity` without what lies under nulls; of lanes, booleans and byte strings.
+    pub fn packed(&mut self, column: &Column<'_>, validity: Bits<'_>) -> Result<EncodedNode> {
+        let rows = validity.count_ones();
+        let plain = |values| Column { rows, validity: None, values };
+        match &column.values {
+            Values::Fixed(fixed, lanes) => with_lanes!(lanes, lanes => {
+                let picked = pick(lanes, validity);
+                self.values(&plain(Values::Fixed(*fixed, LaneAccess::lanes(&picked))))
+            }),
+            Values::Bool(bits) => {
+                let picked: BitBuffer = pick(&bits.iter().collect::<Vec<_>>(), validity).into_iter().collect();
+                self.values(&plain(Values::Bool(picked.bits())))
+            }
+            Values::Bytes(strings) => self.values(&plain(Values::Bytes(&pick(strings, validity)))),
+            other => Err(Error::InvalidArgument(format!("{} can't be packed", other.physical()))),
+        }
+    }
+
     /// Stores a large value and returns its offset.
     pub fn put_large(&mut self, value: &[u8]) -> Result<u64> {
         match &mut self.large {
@@ -189,6 +207,19 @@ impl<'e> Encoder<'e> {
     pub fn fresh_values(&self, statistics: &Statistics<'_>) -> Option<usize> {
         self.shared.as_ref()?.fresh_values(statistics)
     }
+}
+
+/// The values of set bits.
+fn pick<T: Copy>(values: &[T], validity: Bits<'_>) -> Vec<T> {
+    let mut picked = Vec::with_capacity(validity.count_ones());
+    for row in (0..values.len()).step_by(64) {
+        let mut word = validity.word(row);
+        while word != 0 {
+            picked.push(values[row + word.trailing_zeros() as usize]);
+            word &= word - 1;
+        }
+    }
+    picked
 }
 
 /// The values, with each null replaced by the value before it; leading nulls by the first value.

@@ -1,7 +1,8 @@
 //! Validity: which rows are null, beside the values. See *Validity* in `spec/encodings.md`.
 //!
 //! ```text
-//! child 0: boolean, set where there is a value       child 1: the values, of any kind; arbitrary under nulls
+//! parameters: │ u8 flags: bit 0 packed │ if packed: entry points: number of values before each vector │
+//! child 0: boolean, set where there is a value       child 1: the values: if packed without the nulls, else arbitrary there
 //! ```
 
 use std::ops::Range;
@@ -9,14 +10,17 @@ use std::ops::Range;
 use super::Encoding;
 use super::bitmap::bits_mut;
 use super::node::{Node, Opening};
-use crate::Physical;
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
-use crate::error::Result;
-use crate::values::{BitBuffer, Column, Decoded, DecodedValues, Values};
+use crate::error::{Error, Result};
+use crate::values::{BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Values};
+use crate::wire::EntryPoints;
+use crate::{Physical, VECTOR_ROWS, simd, with_decoded_lanes};
 
 pub(crate) struct Validity;
+
+const PACKED: u8 = 1;
 
 impl Encoding for Validity {
     fn id(&self) -> u8 {
@@ -36,13 +40,22 @@ impl Encoding for Validity {
         let column = statistics.column;
         let Some(validity) = column.validity else { return Ok(None) };
         let bits = Column { rows: column.rows, validity: None, values: Values::Bool(validity) };
-        let children = vec![encoder.child(&bits)?, encoder.filled(column, validity)?];
+        let which = encoder.child(&bits)?;
+        let mut parameters = Vec::new();
+        let values = if pays_to_pack(&column.values, column.rows, validity) {
+            parameters.push(PACKED);
+            EntryPoints::write(&ranks(validity), &mut parameters);
+            encoder.packed(column, validity)?
+        } else {
+            parameters.push(0);
+            encoder.filled(column, validity)?
+        };
         Ok(Some(EncodedNode {
             encoding: self.id(),
             rows: column.rows,
-            parameters: Vec::new(),
+            parameters,
             buffers: Vec::new(),
-            children,
+            children: vec![which, values],
         }))
     }
 
@@ -51,14 +64,62 @@ impl Encoding for Validity {
             return Err(opening.corrupt("stands where nulls can't be"));
         }
         opening.shape(2, 0)?;
-        opening.parameters(|_| Ok(()))?;
+        opening.known_flags(0, PACKED)?;
+        let ranks = opening.parameters(|reader| match reader.u8()? {
+            PACKED => EntryPoints::read(reader, opening.vectors()).map(Some),
+            _ => Ok(None),
+        })?;
         let rows = opening.rows();
         let inner = Opening { nullable: false, ..*opening };
-        Ok(Box::new(ValidityNode {
-            validity: inner.child(0, &Physical::Bool, rows)?,
-            values: inner.child(1, opening.physical, rows)?,
-        }))
+        let validity = inner.child(0, &Physical::Bool, rows)?;
+        let Some(mut ranks) = ranks else {
+            return Ok(Box::new(ValidityNode { validity, values: inner.child(1, opening.physical, rows)? }));
+        };
+        if !can_pack(opening.physical) {
+            return Err(opening.corrupt(format!("can't pack {}", opening.physical)));
+        }
+        let packed_rows = opening.record.children[1].rows;
+        ranks.push(packed_rows as u64);
+        if ranks[0] != 0 || ranks.windows(2).any(|pair| pair[0] > pair[1] || pair[1] - pair[0] > VECTOR_ROWS as u64) {
+            return Err(opening.corrupt(format!("ranks don't ascend to {packed_rows} values")));
+        }
+        let ranks = ranks.into_iter().map(|rank| rank as usize).collect();
+        let values = inner.child(1, opening.physical, packed_rows)?;
+        Ok(Box::new(PackedNode { validity, ranks, values }))
     }
+}
+
+/// Types whose values may be stored without the nulls.
+fn can_pack(physical: &Physical) -> bool {
+    matches!(physical, Physical::Bool | Physical::Fixed(_) | Physical::Bytes)
+}
+
+/// Whether leaving out what lies under nulls saves more than spreading the values again costs: strings gain at once, lanes
+/// when a good part of their bits goes.
+fn pays_to_pack(values: &Values<'_>, rows: usize, validity: Bits<'_>) -> bool {
+    let nulls = rows - validity.count_ones();
+    can_pack(&values.physical())
+        && match values {
+            Values::Bytes(_) => nulls * 16 >= rows,
+            Values::Bool(_) => nulls * 2 >= rows,
+            _ => nulls * 8 >= rows,
+        }
+}
+
+/// Number of set bits before each vector.
+fn ranks(validity: Bits<'_>) -> Vec<u64> {
+    let vectors = (0..validity.len()).step_by(VECTOR_ROWS);
+    let counts = vectors.map(|row| validity.slice(row, VECTOR_ROWS.min(validity.len() - row)).count_ones() as u64);
+    counts.scan(0, |rank, count| Some(std::mem::replace(rank, *rank + count))).collect()
+}
+
+/// Takes the validity of `out`, all set where none was kept.
+fn take_validity(out: &mut Decoded) -> BitBuffer {
+    out.validity.take().unwrap_or_else(|| {
+        let mut bits = BitBuffer::default();
+        bits.extend_constant(true, out.rows);
+        bits
+    })
 }
 
 #[derive(Debug)]
@@ -75,11 +136,7 @@ impl ValidityNode {
         values: impl FnOnce(&dyn Node, &mut Decoded) -> Result<()>,
         validity: impl FnOnce(&dyn Node, &mut Decoded) -> Result<()>,
     ) -> Result<()> {
-        let before = out.validity.take().unwrap_or_else(|| {
-            let mut bits = BitBuffer::default();
-            bits.extend_constant(true, out.rows);
-            bits
-        });
+        let before = take_validity(out);
         values(&*self.values, out)?;
         let mut bits = Decoded { rows: before.len(), validity: None, values: DecodedValues::Bool(before) };
         validity(&*self.validity, &mut bits)?;
@@ -100,5 +157,130 @@ impl Node for ValidityNode {
 
     fn children(&self) -> Vec<&dyn Node> {
         vec![&*self.validity, &*self.values]
+    }
+}
+
+/// Values without the nulls.
+#[derive(Debug)]
+struct PackedNode {
+    validity: Box<dyn Node>,
+    /// Number of values before each vector, and of all.
+    ranks: Vec<usize>,
+    values: Box<dyn Node>,
+}
+
+impl PackedNode {
+    /// The validity of `rows` from the beginning of their first vector, and how many rows that is too early.
+    fn bits(&self, body: &Body, rows: &Range<usize>) -> Result<(BitBuffer, usize)> {
+        let first = rows.start / VECTOR_ROWS * VECTOR_ROWS;
+        let mut bits = Decoded::new(&Physical::Bool, BytesForm::Offsets32);
+        self.validity.decode(body, first..rows.end, &mut bits)?;
+        Ok((std::mem::take(bits_mut(&mut bits)?), rows.start - first))
+    }
+
+    /// Number of the value after the last of these bits, which begin at vector `first`. Bits that don't agree with the ranks are
+    /// refused, so that every way to a row sees the same value.
+    fn end_rank(&self, first: usize, bits: Bits<'_>) -> Result<usize> {
+        let mut rank = self.ranks[first];
+        for (vector, row) in (first..).zip((0..bits.len()).step_by(VECTOR_ROWS)) {
+            let whole = bits.len() - row >= VECTOR_ROWS;
+            rank += bits.slice(row, VECTOR_ROWS.min(bits.len() - row)).count_ones();
+            if rank > self.ranks[vector + 1] || (whole && rank != self.ranks[vector + 1]) {
+                return Err(bad_ranks());
+            }
+        }
+        Ok(rank)
+    }
+
+    /// Appends the rows whose validity is `bits` once `values` has appended the values among them.
+    fn append(
+        &self,
+        bits: Bits<'_>,
+        out: &mut Decoded,
+        values: impl FnOnce(&dyn Node, &mut Decoded) -> Result<()>,
+    ) -> Result<()> {
+        let mut validity = take_validity(out);
+        let rows = out.rows;
+        values(&*self.values, out)?;
+        if out.rows - rows != bits.count_ones() {
+            return Err(bad_ranks());
+        }
+        spread(&mut out.values, rows, bits);
+        validity.extend_bits(bits);
+        out.rows = rows + bits.len();
+        out.validity = Some(validity);
+        Ok(())
+    }
+}
+
+fn bad_ranks() -> Error {
+    Error::corrupt("node", 0, "Validity: ranks that don't agree with the nulls")
+}
+
+/// Spreads the values from row `start` on over the rows whose bits are set.
+fn spread(values: &mut DecodedValues, start: usize, bits: Bits<'_>) {
+    match values {
+        DecodedValues::Bool(packed) => {
+            let taken: BitBuffer = std::mem::take(packed);
+            packed.extend_bits(taken.bits().slice(0, start));
+            let mut rank = start;
+            for row in (0..bits.len()).step_by(64) {
+                let mask = bits.word(row);
+                packed.extend_word(simd::deposit(taken.bits().word(rank), mask), (bits.len() - row).min(64));
+                rank += mask.count_ones() as usize;
+            }
+        }
+        DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, _)) => {
+            let end = offsets[start];
+            simd::spread(offsets, start + 1, bits, end);
+        }
+        DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, _)) => {
+            let end = offsets[start];
+            simd::spread(offsets, start + 1, bits, end);
+        }
+        DecodedValues::Bytes(DecodedBytes::Views(views, _)) => simd::spread(views, start, bits, 0),
+        lanes => with_decoded_lanes!(lanes, lanes => simd::spread(lanes, start, bits, Default::default()), ()),
+    }
+}
+
+impl Node for PackedNode {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let first = rows.start / VECTOR_ROWS;
+        let (bits, lead) = self.bits(body, &rows)?;
+        let bits = bits.bits();
+        let start = self.ranks[first] + bits.slice(0, lead).count_ones();
+        let end = self.end_rank(first, bits)?;
+        self.append(bits.slice(lead, rows.len()), out, |values, out| values.decode(body, start..end, out))
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let (mut valid, mut packed) = (BitBuffer::default(), Vec::with_capacity(rows.len()));
+        let vector_of = |row: u32| row as usize / VECTOR_ROWS;
+        for group in rows.chunk_by(|&left, &right| vector_of(left) == vector_of(right)) {
+            let last = group.iter().copied().max().unwrap_or(0) as usize;
+            let (bits, _) = self.bits(body, &(last..last + 1))?;
+            let (bits, first) = (bits.bits(), vector_of(group[0]));
+            self.end_rank(first, bits)?;
+            for &row in group {
+                let place = row as usize % VECTOR_ROWS;
+                let is_valid = bits.get(place);
+                valid.push(is_valid);
+                if is_valid {
+                    packed.push((self.ranks[first] + bits.slice(0, place).count_ones()) as u32);
+                }
+            }
+        }
+        self.append(valid.bits(), out, |values, out| values.get(body, &packed, out))
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.validity, &*self.values]
+    }
+
+    fn describe(&self) -> String {
+        format!("packed, {} values", self.ranks.last().copied().unwrap_or(0))
     }
 }
