@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Fixed, Lane, Physical, U256, error::Result};
+use crate::{Fixed, Lane, Physical, U256, error::Result, simd};
 
 /// Bits lent by somebody, least significant first: bit `i` is bit `(offset + i) % 8` of byte `(offset + i) / 8`.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,15 @@ impl<'a> Bits<'a> {
 
     /// Number of set bits.
     pub fn count_ones(&self) -> usize {
-        (0..self.len).step_by(64).map(|index| self.word(index).count_ones() as usize).sum()
+        if self.len < 64 {
+            return self.word(0).count_ones() as usize;
+        }
+        // Bits up to a whole byte, whole bytes, and the rest.
+        let head = (8 - self.offset % 8) % 8;
+        let (first, byte_count) = ((self.offset + head) / 8, (self.len - head) / 8);
+        let tail = self.word(head + byte_count * 8);
+        let whole = simd::count_ones(&self.bytes[first..first + byte_count]);
+        (self.word(0) & ((1 << head) - 1)).count_ones() as usize + whole + tail.count_ones() as usize
     }
 
     /// `len` bits from bit `start`.
@@ -538,4 +546,20 @@ lane_access!(u8 => L8, u16 => L16, u32 => L32, u64 => L64, u128 => L128, U256 =>
 pub trait LargeValues {
     /// The bytes of the large value at `offset`; the caller checks the checksum.
     fn fetch(&self, offset: u64, size_bytes: u64) -> Result<Bytes>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_bits_are_counted_wherever_they_begin() {
+        let bytes: Vec<u8> = (0..40u32).map(|number| (number * number * 37 >> 2) as u8).collect();
+        for offset in 0..17 {
+            for length in (0..80).chain([150, 200, 40 * 8 - offset]) {
+                let bits = Bits::new(&bytes, offset, length);
+                assert_eq!(bits.count_ones(), bits.iter().filter(|&bit| bit).count(), "{length} bits from {offset}");
+            }
+        }
+    }
 }

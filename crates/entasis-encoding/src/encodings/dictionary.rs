@@ -180,6 +180,11 @@ impl Codes {
         Decoded::new(&Physical::Fixed(self.code_type), BytesForm::Offsets32)
     }
 
+    /// The runs of the codes, where they are encoded as such: a value is then looked up once per run.
+    fn runs(&self, body: &Body, rows: &Range<usize>) -> Result<Option<(Vec<u32>, Decoded)>> {
+        if rows.is_empty() { Ok(None) } else { self.codes.runs(body, rows).transpose() }
+    }
+
     fn describe(&self) -> String {
         match &self.values.source {
             Source::Inline(_) => format!("{} values", self.values.count),
@@ -213,6 +218,10 @@ fn bad_code() -> Error {
     Error::corrupt("node", 0, "Dictionary: a code that no value has")
 }
 
+fn bad_runs(error: &simd::RunError) -> Error {
+    Error::corrupt("node", 0, format!("Dictionary: {error}"))
+}
+
 /// Runs `$body` with `$codes` bound to the slice of decoded codes.
 macro_rules! with_codes {
     ($decoded:expr, $codes:ident => $body:expr) => {
@@ -241,6 +250,15 @@ impl<T: LaneAccess> LaneDictionary<T> {
 
 impl<T: LaneAccess> Node for LaneDictionary<T> {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if let Some((ends, codes)) = self.0.runs(body, &rows)? {
+            let mut values = out.empty_like();
+            self.append(body, &codes, &mut values)?;
+            let values = T::of(&values.values).ok_or_else(bad_code)?;
+            simd::expand_runs(values, &ends, rows.start as u32, rows.len(), lanes_mut::<T>(out)?)
+                .map_err(|error| bad_runs(&error))?;
+            out.extend_valid(rows.len());
+            return Ok(());
+        }
         lanes_mut::<T>(out)?.reserve(rows.len());
         let mut codes = self.0.fresh();
         let mut start = rows.start;
@@ -277,8 +295,16 @@ impl<T: LaneAccess> Node for LaneDictionary<T> {
 struct StringDictionary(Codes);
 
 impl StringDictionary {
-    /// Appends the strings of these codes; `bound` is the most bytes that they may come to.
-    fn append(&self, body: &Body, codes: &Decoded, bound: u64, out: &mut Decoded) -> Result<()> {
+    /// Appends the strings of these codes, each as often as its run is long if there are runs; `bound` is the most bytes that
+    /// they may come to.
+    fn append(
+        &self,
+        body: &Body,
+        codes: &Decoded,
+        runs: Option<&simd::Runs<'_>>,
+        bound: u64,
+        out: &mut Decoded,
+    ) -> Result<()> {
         let form =
             if matches!(bytes_mut(out)?, DecodedBytes::Views(..)) { BytesForm::Views } else { BytesForm::Offsets32 };
         let values = self.0.values.decoded(body, form)?;
@@ -287,20 +313,32 @@ impl StringDictionary {
         match (values, bytes_mut(out)?) {
             (DecodedBytes::Views(values, value_buffers), DecodedBytes::Views(views, buffers)) => {
                 let before = views.len();
-                with_codes!(codes, codes => simd::gather(&values[..count], codes, views)).map_err(|_| bad_code())?;
+                match runs {
+                    None => with_codes!(codes, codes => simd::gather(&values[..count], codes, views))
+                        .map_err(|_| bad_code())?,
+                    Some(runs) => {
+                        let mut once = Vec::new();
+                        with_codes!(codes, codes => simd::gather(&values[..count], codes, &mut once))
+                            .map_err(|_| bad_code())?;
+                        simd::expand_runs(&once, runs.ends, runs.start, runs.row_count, views)
+                            .map_err(|error| bad_runs(&error))?;
+                    }
+                }
                 rebase(&mut views[before..], buffers, value_buffers);
             }
             (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets32(out_offsets, out_data)) => {
-                with_codes!(codes, codes => simd::gather_strings(&offsets[..=count], data, codes, bound, out_offsets, out_data))
+                let strings = simd::StringTable { offsets: &offsets[..=count], data };
+                with_codes!(codes, codes => strings.gather(codes, runs, bound, out_offsets, out_data))
                     .map_err(gather_error)?;
             }
             (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets64(out_offsets, out_data)) => {
-                with_codes!(codes, codes => simd::gather_strings(&offsets[..=count], data, codes, bound, out_offsets, out_data))
+                let strings = simd::StringTable { offsets: &offsets[..=count], data };
+                with_codes!(codes, codes => strings.gather(codes, runs, bound, out_offsets, out_data))
                     .map_err(gather_error)?;
             }
             _ => return Err(bad_code()),
         }
-        out.extend_valid(codes.rows);
+        out.extend_valid(runs.map_or(codes.rows, |runs| runs.row_count));
         Ok(())
     }
 }
@@ -310,6 +348,7 @@ fn gather_error(error: simd::GatherError) -> Error {
         simd::GatherError::BadCode(_) => bad_code(),
         simd::GatherError::TooLong => Error::corrupt("node", 0, "Dictionary: strings exceed what the block declares"),
         simd::GatherError::OffsetOverflow => Error::OffsetOverflow,
+        simd::GatherError::Runs(error) => bad_runs(&error),
     }
 }
 
@@ -332,15 +371,19 @@ fn rebase(views: &mut [u128], buffers: &mut Vec<Bytes>, value_buffers: &[Bytes])
 
 impl Node for StringDictionary {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if let Some((ends, codes)) = self.0.runs(body, &rows)? {
+            let runs = simd::Runs { ends: &ends, start: rows.start as u32, row_count: rows.len() };
+            return self.append(body, &codes, Some(&runs), self.0.decoded_bytes, out);
+        }
         let mut codes = self.0.fresh();
         self.0.codes.decode(body, rows, &mut codes)?;
-        self.append(body, &codes, self.0.decoded_bytes, out)
+        self.append(body, &codes, None, self.0.decoded_bytes, out)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let mut codes = self.0.fresh();
         self.0.codes.get(body, rows, &mut codes)?;
-        self.append(body, &codes, u64::MAX, out)
+        self.append(body, &codes, None, u64::MAX, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

@@ -29,6 +29,12 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// The runs of equal values that `rows`, not empty, touch, where the node keeps such: the row behind each run's last, ascending
+    /// to `rows.end` or beyond from above `rows.start`, and a value per run.
+    fn runs(&self, _: &Body, _: &Range<usize>) -> Option<Result<(Vec<u32>, Decoded)>> {
+        None
+    }
+
     /// The children, in the order in which they were written.
     fn children(&self) -> Vec<&dyn Node> {
         Vec::new()

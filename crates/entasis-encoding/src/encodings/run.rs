@@ -170,6 +170,10 @@ impl<T: LaneAccess> Node for LaneRuns<T> {
         Ok(())
     }
 
+    fn runs(&self, body: &Body, rows: &Range<usize>) -> Option<Result<(Vec<u32>, Decoded)>> {
+        Some(self.0.touched(body, rows))
+    }
+
     fn children(&self) -> Vec<&dyn Node> {
         vec![&*self.0.ends, &*self.0.values]
     }

@@ -28,6 +28,23 @@ pub enum RunError {
     },
 }
 
+/// Rows `start..start + row_count` as runs, of which each covers the rows from the end before it (the first: from `start` or any
+/// row below) to below its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a> {
+    /// One per run, rising strictly from above `start`.
+    pub ends: &'a [u32],
+    /// The first row.
+    pub start: u32,
+    /// How many rows.
+    pub row_count: usize,
+}
+
+/// Fails unless `ends` are as many as the values, rise strictly from above `start` and reach `start + row_count`.
+pub(super) fn check_runs(value_count: usize, ends: &[u32], start: u32, row_count: usize) -> Result<(), RunError> {
+    run_at(Level::detect(), CheckRuns { value_count, ends, start, row_count })
+}
+
 /// Appends the values of rows `start..start + row_count`, where run `k` holds `values[k]` and covers the rows from the
 /// end before it (for the first run, from `start` or any row below) to below `ends[k]`. Runs beyond the rows are left
 /// out.

@@ -1,5 +1,8 @@
 //! Spreading packed values over the rows that have one: the way back from values that were stored without their nulls.
 
+use std::mem::MaybeUninit;
+
+use super::level::{Kernel, Level, run_at};
 use crate::values::Bits;
 
 /// Turns the values behind `start`, one per set bit, into one per bit, in place: a clear bit repeats the value before it, and
@@ -9,49 +12,72 @@ use crate::values::Bits;
 /// Panics unless there is a value per set bit.
 pub fn spread<T: Copy>(values: &mut Vec<T>, start: usize, bits: Bits<'_>, nothing: T) {
     let packed_end = values.len();
+    let end = start + bits.len();
     assert_eq!(packed_end - start, bits.count_ones(), "a value per set bit");
-    values.resize(start + bits.len(), nothing);
-    // From the end to the beginning, so that no value is overwritten before it was moved.
+    values.reserve(end - packed_end);
+    let at = values.as_mut_ptr();
+    // From the end to the beginning, so that no value is overwritten before it was moved: its row is never before its place.
     let mut unread = packed_end;
     let mut first_row = bits.len().next_multiple_of(64);
     while first_row > 0 && unread > start {
         first_row -= 64;
         let row_count = (bits.len() - first_row).min(64);
         let (word, place) = (bits.word(first_row), start + first_row);
-        match word.count_ones() as usize {
-            0 => {
-                let value = values[unread - 1];
-                values[place..place + row_count].fill(value);
-            }
-            count if count == row_count => {
-                if unread == place + count {
-                    // All rows so far have values, which lie where they belong.
-                    return;
-                }
-                values.copy_within(unread - count..unread, place);
-                unread -= count;
-            }
-            _ => unread = spread_word(values, place, row_count, unread, word),
+        let count = word.count_ones() as usize;
+        if count == row_count && unread == place + count {
+            // All rows so far have values, which lie where they belong.
+            break;
         }
+        // SAFETY: there is room for `end` values, of which rows `place..place + row_count` are some. `start < unread`, all values
+        // below `unread` are initialised, and each set bit uses up one of those behind `start`: there are as many.
+        unsafe {
+            if count == 0 {
+                let value = *at.add(unread - 1);
+                std::slice::from_raw_parts_mut(at.add(place).cast::<MaybeUninit<T>>(), row_count)
+                    .fill(MaybeUninit::new(value));
+            } else if count == row_count {
+                std::ptr::copy(at.add(unread - count), at.add(place), count);
+            } else {
+                let mut left = unread;
+                for row in (0..row_count).rev() {
+                    // Where no value is left and none lies before, the first stands in for what is set below.
+                    *at.add(place + row) = *at.add(left.max(1) - 1);
+                    left -= (word >> row & 1) as usize;
+                }
+            }
+        }
+        unread -= count;
     }
-    let valueless = (0..bits.len()).step_by(64).map(|row| (row, bits.word(row))).find(|&(_, word)| word != 0);
-    let first_value = valueless.map_or(bits.len(), |(row, word)| row + word.trailing_zeros() as usize);
-    values[start..start + first_value].fill(nothing);
+    let words = (0..bits.len()).step_by(64).map(|row| (row, bits.word(row)));
+    let first_value = words.clone().find(|&(_, word)| word != 0);
+    let valueless = first_value.map_or(bits.len(), |(row, word)| row + word.trailing_zeros() as usize);
+    // SAFETY: there is room for `end` values. Those from the first set bit on were written above or lay there already, those
+    // before are written here.
+    unsafe {
+        std::slice::from_raw_parts_mut(at.add(start).cast::<MaybeUninit<T>>(), valueless)
+            .fill(MaybeUninit::new(nothing));
+        values.set_len(end);
+    }
 }
 
-/// Spreads up to 64 rows at `place`; `unread` is the end of the values that are left, at least one. Returns the new one.
-fn spread_word<T: Copy>(values: &mut [T], place: usize, row_count: usize, mut unread: usize, word: u64) -> usize {
-    assert!(place + row_count <= values.len() && (1..=place + row_count).contains(&unread));
-    for row in (0..row_count).rev() {
-        // SAFETY: `unread` only falls, so `unread - 1` is in bounds where it is not negative; at 0 the first value stands in,
-        // for a row whose value is set by the caller. `place + row` is below the length, as asserted.
-        unsafe {
-            let value = *values.get_unchecked(unread.max(1) - 1);
-            *values.get_unchecked_mut(place + row) = value;
-        }
-        unread = unread.saturating_sub((word >> row & 1) as usize);
+/// Number of set bits.
+pub fn count_ones(bytes: &[u8]) -> usize {
+    run_at(Level::detect(), CountOnes { bytes })
+}
+
+struct CountOnes<'a> {
+    bytes: &'a [u8],
+}
+
+impl Kernel for CountOnes<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let (words, rest) = self.bytes.as_chunks::<8>();
+        let whole: usize = words.iter().map(|word| u64::from_le_bytes(*word).count_ones() as usize).sum();
+        whole + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()
     }
-    unread
 }
 
 /// The lowest bits of `packed`, one per set bit of `mask`, at the places of those.
@@ -106,6 +132,16 @@ mod tests {
                     assert_eq!(values, expected, "{length} rows of shape {shape} behind {before}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn set_bits_are_counted() {
+        let bytes: Vec<u8> = test_values::random(4).take(100).map(|number| number as u8).collect();
+        for range in [0..0, 0..1, 3..10, 0..8, 1..100] {
+            let expected: usize =
+                bytes[range.clone()].iter().map(|byte| format!("{byte:b}").matches('1').count()).sum();
+            assert_eq!(count_ones(&bytes[range]), expected);
         }
     }
 
