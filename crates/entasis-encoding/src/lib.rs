@@ -14,6 +14,7 @@ pub mod fsst;
 #[doc(hidden)]
 pub mod fuzzing;
 mod lane;
+mod phrases;
 mod physical;
 mod predicate;
 #[doc(hidden)]

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use super::distinct::{Distinct, same_string};
 use crate::encodings::bitpack::plan;
 use crate::fsst::SymbolTable;
+use crate::phrases::{Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
 use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
 
@@ -12,6 +13,12 @@ use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_o
 const SAMPLE_VECTORS: usize = 4;
 /// Bytes of strings on which a symbol table is tried.
 const SAMPLE_BYTES: usize = 64 << 10;
+
+/// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
+const PHRASE_MIN_BYTES: usize = 8 << 10;
+const PHRASE_MIN_AVERAGE: usize = 16;
+/// How much harder symbols make it to shorten what phrases left than the strings as they were, about.
+const LITERAL_HARDNESS: f64 = 1.3;
 
 /// Facts about a column without nulls.
 pub(crate) struct Statistics<'a> {
@@ -154,13 +161,14 @@ pub(crate) struct StringStatistics<'a> {
     strings: &'a [&'a [u8]],
     pub total_bytes: usize,
     symbols: OnceCell<(SymbolTable, f64)>,
+    phrases: OnceCell<Option<(PhraseText, f64)>>,
     length_bytes: OnceCell<f64>,
 }
 
 impl<'a> StringStatistics<'a> {
     fn new(strings: &'a [&'a [u8]]) -> Self {
         let total_bytes = strings.iter().map(|string| string.len()).sum();
-        Self { strings, total_bytes, symbols: OnceCell::new(), length_bytes: OnceCell::new() }
+        Self { strings, total_bytes, symbols: OnceCell::new(), phrases: OnceCell::new(), length_bytes: OnceCell::new() }
     }
 
     /// The symbol table trained on these strings.
@@ -192,6 +200,45 @@ impl<'a> StringStatistics<'a> {
         })
     }
 
+    /// The text that the strings have in common, if they are long enough to have one.
+    pub fn phrase_text(&self) -> Option<&PhraseText> {
+        self.phrases().map(|(text, _)| text)
+    }
+
+    /// Bytes that the strings take as phrases of their text, about.
+    pub fn phrase_bytes(&self) -> Option<f64> {
+        self.phrases().map(|(_, bytes)| *bytes)
+    }
+
+    fn phrases(&self) -> Option<&(PhraseText, f64)> {
+        let find = || {
+            if self.total_bytes < PHRASE_MIN_BYTES || self.total_bytes < PHRASE_MIN_AVERAGE * self.strings.len() {
+                return None;
+            }
+            let text = PhraseText::of(self.strings)?;
+            let mut parsed = Parsed::default();
+            let mut bytes = 0;
+            for string in sample_vectors(self.strings).into_iter().flatten() {
+                text.parse(string, &mut parsed);
+                bytes += string.len();
+                if bytes > SAMPLE_BYTES {
+                    break;
+                }
+            }
+            let scale = self.total_bytes as f64 / bytes.max(1) as f64;
+            let mut distinct = parsed.phrases.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let phrase_bits = 4.0 + (distinct.len().max(1) as f64).log2();
+            let ratio = self.symbols().0;
+            let literal_bytes = parsed.literals.len() as f64 * (ratio * LITERAL_HARDNESS).min(1.0);
+            let sampled = literal_bytes + parsed.phrases.len() as f64 * phrase_bits / 8.0 + parsed.counts.len() as f64;
+            let once = text.bytes().len() as f64 * ratio.min(1.0) + distinct.len() as f64 * 3.0 + 100.0;
+            Some((text, sampled * scale + once))
+        };
+        self.phrases.get_or_init(find).as_ref()
+    }
+
     /// Bytes that the lengths take, about.
     pub fn length_bytes(&self) -> f64 {
         *self.length_bytes.get_or_init(|| {
@@ -203,10 +250,13 @@ impl<'a> StringStatistics<'a> {
         })
     }
 
-    /// Bytes that one value of a dictionary takes, about.
-    pub fn distinct_value_bytes(&self) -> f64 {
+    /// Bytes that one value of a dictionary of `distinct` values takes, about.
+    pub fn distinct_value_bytes(&self, distinct: usize) -> f64 {
         let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
-        let ratio = if self.total_bytes < 4096 { 1.0 } else { self.symbols().0.min(1.0) };
+        // Repeated strings are phrases of one another, which says nothing about distinct ones.
+        let phrases = if distinct * 2 >= self.strings.len() { self.phrase_bytes() } else { None };
+        let as_phrases = phrases.map_or(1.0, |bytes| bytes / self.total_bytes as f64);
+        let ratio = if self.total_bytes < 4096 { 1.0 } else { self.symbols().0.min(as_phrases) };
         average * ratio + 0.75
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening, lanes_mut};
+use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -47,7 +47,7 @@ impl Encoding for Dictionary {
             // Codes no narrower than the values are: the dictionary would come on top.
             (Some(lanes), _) if code_bits + 0.5 > lanes.value_bits() => return None,
             (Some(lanes), _) => lanes.value_bits() / 8.0,
-            (None, Some(strings)) => strings.distinct_value_bytes(),
+            (None, Some(strings)) => strings.distinct_value_bytes(distinct),
             (None, None) => return None,
         };
         let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
@@ -383,7 +383,7 @@ impl Node for StringDictionary {
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let mut codes = self.0.fresh();
         self.0.codes.get(body, rows, &mut codes)?;
-        self.append(body, &codes, None, u64::MAX, out)
+        self.append(body, &codes, None, bound_of_rows(rows, self.0.decoded_bytes), out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

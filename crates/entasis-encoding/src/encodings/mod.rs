@@ -15,6 +15,7 @@ pub(crate) mod narrow;
 pub(crate) mod nested;
 pub(crate) mod node;
 pub(crate) mod null;
+pub(crate) mod phrases;
 pub(crate) mod plain;
 pub(crate) mod run;
 pub(crate) mod strings;
@@ -50,7 +51,7 @@ pub(crate) trait Encoding: Sync {
 }
 
 /// Every encoding of this version, by ascending id.
-pub(crate) static REGISTRY: [&dyn Encoding; 17] = [
+pub(crate) static REGISTRY: [&dyn Encoding; 18] = [
     &plain::Plain,
     &constant::Constant,
     &validity::Validity,
@@ -68,6 +69,7 @@ pub(crate) static REGISTRY: [&dyn Encoding; 17] = [
     &nested::FixedList,
     &nested::Struct,
     &null::Null,
+    &phrases::Phrases,
 ];
 
 /// The encoding with this id.

@@ -171,6 +171,18 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Node>> {
     encoding.open(opening)
 }
 
+/// The most bytes that these rows may decode to, in a block that declares `decoded_bytes`: that much as often as the row that is
+/// asked for most often.
+pub(crate) fn bound_of_rows(rows: &[u32], decoded_bytes: u64) -> u64 {
+    if rows.is_sorted_by(|left, right| left < right) {
+        return decoded_bytes;
+    }
+    let mut sorted = rows.to_vec();
+    sorted.sort_unstable();
+    let most = sorted.chunk_by(|left, right| left == right).map(|equal| equal.len() as u64).max().unwrap_or(1);
+    decoded_bytes.saturating_mul(most)
+}
+
 /// The vectors that `rows` touches.
 pub(crate) fn vectors_of(rows: &Range<usize>) -> Range<usize> {
     if rows.is_empty() { 0..0 } else { rows.start / VECTOR_ROWS..rows.end.div_ceil(VECTOR_ROWS) }

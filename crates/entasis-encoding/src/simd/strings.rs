@@ -191,7 +191,7 @@ impl StringTable<'_> {
 }
 
 /// Makes room in `out` for `total` bytes and a step.
-fn make_room<O: Offset>(total: u64, bound_bytes: u64, out: &mut Vec<u8>) -> Result<(), GatherError> {
+pub(super) fn make_room<O: Offset>(total: u64, bound_bytes: u64, out: &mut Vec<u8>) -> Result<(), GatherError> {
     if total > bound_bytes {
         return Err(GatherError::TooLong);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
@@ -57,7 +57,14 @@ fn check(file: Vec<u8>, batch: &RecordBatch, generator: &mut Generator) -> Resul
                 batch_rows: 1_500,
                 ..ReadRequest::default()
             })?;
-            same(&together(&batches.schema().clone(), batches.collect::<Result<_>>()?)?, &expected);
+            // Piece by piece: Arrow can't concatenate dictionaries whose values together are more than their keys can count.
+            let mut rows = 0;
+            for found in batches {
+                let found = found?;
+                same(&found, &expected.slice(rows, found.num_rows()));
+                rows += found.num_rows();
+            }
+            assert_eq!(rows, expected.num_rows());
         }
     }
     if batch.num_rows() > 0 {
@@ -69,16 +76,6 @@ fn check(file: Vec<u8>, batch: &RecordBatch, generator: &mut Generator) -> Resul
         }
     }
     Ok(())
-}
-
-/// The batches one after the other, also where they have no columns.
-fn together(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-    if schema.fields().is_empty() {
-        let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        return Ok(RecordBatch::try_new_with_options(schema.clone(), vec![], &options)?);
-    }
-    Ok(arrow_select::concat::concat_batches(schema, &batches)?)
 }
 
 fn same(found: &RecordBatch, expected: &RecordBatch) {

@@ -57,6 +57,16 @@ pub fn cascades() -> RecordBatch {
         noise(3).take(rows).map(|bits| (0..bits % 23).map(|at| (b'!' + ((bits >> at) % 90) as u8) as char).collect());
     let lists = OffsetBuffer::<i32>::from_lengths(numbers().map(|number| (number % 4) as usize));
     let items = *lists.last().unwrap() as i64;
+    let line = |number: i64| {
+        let from = (number * number % 251, number % 199);
+        format!(
+            "quarry-7 gate[{}]: a cart of {} passed from 10.4.{}.{}",
+            1_000 + number,
+            few[(number % 5) as usize],
+            from.0,
+            from.1
+        )
+    };
     let int_item = Arc::new(Field::new("item", DataType::Int64, true));
     let point: Fields = vec![Field::new("x", DataType::Int64, false), Field::new("y", DataType::Boolean, true)].into();
     let points = StructArray::new(
@@ -97,6 +107,7 @@ pub fn cascades() -> RecordBatch {
         ),
         ("few", Arc::new(StringArray::from_iter_values(numbers().map(|number| few[(number * number % 5) as usize])))),
         ("links", Arc::new(StringArray::from_iter_values(numbers().map(words)))),
+        ("log", Arc::new(StringArray::from_iter_values(numbers().map(line)))),
         ("random text", Arc::new(StringArray::from_iter_values(random_text.collect::<Vec<String>>()))),
         ("decimals", Arc::new(decimals.with_precision_and_scale(30, 4).unwrap())),
         ("long runs", Arc::new(BooleanArray::from_iter(numbers().map(|number| Some(number / 400 % 2 == 0))))),

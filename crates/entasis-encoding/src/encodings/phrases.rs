@@ -1,0 +1,304 @@
+//! Phrases: long byte strings as references into a text of what they have in common, and the bytes between. See *Phrases* in
+//! `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ u8 tag of the counts' type │ u8 tag of the segments' type │ entry points: number of each vector's first phrase │
+//! child 0: number of phrases of each string        child 1: literals of each string, back to back, as byte strings
+//! child 2: literals before each phrase, since the phrase before        child 3: phrases: u32, offset and length in the text
+//! child 4: the text, in pieces
+//! ```
+//!
+//! The algorithm is in [`crate::phrases`].
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::Encoding;
+use super::node::{Node, Opening, bound_of_rows, decode_child, decode_unsigned};
+use super::strings::{append_views, bytes_mut, length_type};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::phrases::{Parsed, TEXT_BYTES};
+use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
+use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use crate::wire::EntryPoints;
+use crate::{Fixed, Physical, VECTOR_ROWS};
+
+pub(crate) struct Phrases;
+
+/// The text is stored in pieces of this many bytes.
+const PIECE_BYTES: usize = 256;
+
+impl Encoding for Phrases {
+    fn id(&self) -> u8 {
+        18
+    }
+
+    fn name(&self) -> &'static str {
+        "Phrases"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        if !encoder.may_cascade() {
+            return None;
+        }
+        statistics.strings()?.phrase_bytes()
+    }
+
+    fn price_bits(&self) -> f64 {
+        2.0
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Bytes(strings) = &column.values else { return Ok(None) };
+        let Some(text) = statistics.strings().and_then(|strings| strings.phrase_text()) else { return Ok(None) };
+        let mut parsed = Parsed::default();
+        strings.iter().for_each(|string| text.parse(string, &mut parsed));
+        let most = |values: &[u32]| u64::from(values.iter().copied().max().unwrap_or(0));
+        let (counts_type, segments_type) =
+            (Fixed::unsigned_for(most(&parsed.counts)), Fixed::unsigned_for(most(&parsed.segments)));
+        let mut parameters = vec![counts_type as u8, segments_type as u8];
+        let firsts = parsed.counts.chunks(VECTOR_ROWS).scan(0, |first, counts| {
+            let count: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+            Some(std::mem::replace(first, *first + count))
+        });
+        EntryPoints::write(&firsts.collect::<Vec<_>>(), &mut parameters);
+        let mut start = 0;
+        let literals: Vec<&[u8]> =
+            parsed.literal_ends.iter().map(|&end| &parsed.literals[std::mem::replace(&mut start, end)..end]).collect();
+        let pieces: Vec<&[u8]> = text.bytes().chunks(PIECE_BYTES).collect();
+        let plain = |rows, values| Column { rows, validity: None, values };
+        let children = vec![
+            encoder.unsigned_child(&parsed.counts, most(&parsed.counts))?,
+            encoder.child(&plain(literals.len(), Values::Bytes(&literals)))?,
+            encoder.unsigned_child(&parsed.segments, most(&parsed.segments))?,
+            encoder.child(&plain(parsed.phrases.len(), Values::Fixed(Fixed::U32, Lanes::L32(&parsed.phrases))))?,
+            encoder.child(&plain(pieces.len(), Values::Bytes(&pieces)))?,
+        ];
+        Ok(Some(EncodedNode { encoding: self.id(), rows: column.rows, parameters, buffers: Vec::new(), children }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        if *opening.physical != Physical::Bytes {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        }
+        opening.shape(5, 0)?;
+        opening.within_bounds(4)?;
+        let (count_tag, segment_tag, firsts) = opening.parameters(|reader| {
+            let tags = (reader.u8()?, reader.u8()?);
+            Ok((tags.0, tags.1, EntryPoints::read(reader, opening.vectors())?))
+        })?;
+        let (count_type, segment_type) = (length_type(opening, count_tag)?, length_type(opening, segment_tag)?);
+        let (phrases, pieces) = (opening.record.children[3].rows, opening.record.children[4].rows);
+        // A phrase has a byte at least.
+        if phrases as u64 > opening.decoded_bytes {
+            return Err(opening.corrupt(format!("{phrases} phrases exceed what the block declares")));
+        }
+        if pieces > TEXT_BYTES {
+            return Err(opening.corrupt(format!("a text of {pieces} pieces")));
+        }
+        let mut firsts = firsts;
+        firsts.push(phrases as u64);
+        if firsts[0] != 0 || firsts.windows(2).any(|pair| pair[0] > pair[1]) {
+            return Err(opening.corrupt(format!("entry points don't ascend from 0 to {phrases} phrases")));
+        }
+        let rows = opening.rows();
+        Ok(Box::new(PhrasesNode {
+            firsts: firsts.into_iter().map(|first| first as usize).collect(),
+            count_type,
+            counts: opening.child(0, &Physical::Fixed(count_type), rows)?,
+            literals: opening.child(1, &Physical::Bytes, rows)?,
+            segment_type,
+            segments: opening.child(2, &Physical::Fixed(segment_type), phrases)?,
+            phrases: opening.child(3, &Physical::Fixed(Fixed::U32), phrases)?,
+            pieces,
+            text: opening.child(4, &Physical::Bytes, pieces)?,
+            decoded_text: OnceLock::new(),
+            decoded_bytes: opening.decoded_bytes,
+        }))
+    }
+}
+
+struct PhrasesNode {
+    /// Number of each vector's first phrase, and of all phrases.
+    firsts: Vec<usize>,
+    count_type: Fixed,
+    counts: Box<dyn Node>,
+    literals: Box<dyn Node>,
+    segment_type: Fixed,
+    segments: Box<dyn Node>,
+    phrases: Box<dyn Node>,
+    pieces: usize,
+    text: Box<dyn Node>,
+    /// The text and some bytes more, decoded when first needed.
+    decoded_text: OnceLock<Result<Vec<u8>>>,
+    decoded_bytes: u64,
+}
+
+impl fmt::Debug for PhrasesNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let children = (&self.counts, &self.literals, &self.segments, &self.phrases, &self.text);
+        f.debug_struct("PhrasesNode").field("children", &children).finish_non_exhaustive()
+    }
+}
+
+fn corrupt(what: impl fmt::Display) -> Error {
+    Error::corrupt("node", 0, format!("Phrases: {what}"))
+}
+
+/// Which rows are asked for.
+enum Asked<'a> {
+    Range(Range<usize>),
+    Single(&'a [u32]),
+}
+
+impl Asked<'_> {
+    /// Decodes from a child that has a value for each of them.
+    fn of(&self, child: &dyn Node, physical: &Physical, body: &Body) -> Result<Decoded> {
+        let mut out = Decoded::new(physical, BytesForm::Offsets32);
+        match self {
+            Asked::Range(rows) => child.decode(body, rows.clone(), &mut out)?,
+            Asked::Single(rows) => child.get(body, rows, &mut out)?,
+        }
+        Ok(out)
+    }
+
+    /// As [`Self::of`], of unsigned lanes.
+    fn unsigned(&self, child: &dyn Node, fixed: Fixed, body: &Body) -> Result<Vec<u32>> {
+        match self.of(child, &Physical::Fixed(fixed), body)?.values {
+            DecodedValues::L8(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
+            DecodedValues::L16(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
+            DecodedValues::L32(lanes) => Ok(lanes),
+            _ => Err(corrupt("lanes of more than 32 bits")),
+        }
+    }
+}
+
+impl PhrasesNode {
+    /// The text with [`COPY_BYTES`] more.
+    fn text(&self, body: &Body) -> Result<&[u8]> {
+        let decode = || {
+            let decoded = decode_child(&*self.text, &Physical::Bytes, body, 0..self.pieces)?;
+            let DecodedValues::Bytes(DecodedBytes::Offsets32(_, mut text)) = decoded.values else {
+                return Err(corrupt("a text that isn't bytes"));
+            };
+            if text.len() > TEXT_BYTES {
+                return Err(corrupt(format!("a text of {} bytes", text.len())));
+            }
+            text.resize(text.len() + COPY_BYTES, 0);
+            Ok(text)
+        };
+        self.decoded_text.get_or_init(decode).as_deref().map_err(Clone::clone)
+    }
+
+    /// Phrase counts from the beginning of the first vector of `rows`, and the phrases of the rows themselves. Counts that don't
+    /// agree with the entry points are refused, so that every way to a row sees the same phrases.
+    fn phrases_of(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Range<usize>)> {
+        let first = rows.start / VECTOR_ROWS;
+        let counts = decode_unsigned(&*self.counts, self.count_type, body, first * VECTOR_ROWS..rows.end)?;
+        let sum = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum::<usize>();
+        let start = self.firsts[first] + sum(&counts[..rows.start - first * VECTOR_ROWS]);
+        let mut end = self.firsts[first];
+        for (vector, counts) in (first + 1..).zip(counts.chunks(VECTOR_ROWS)) {
+            end += sum(counts);
+            if end > self.firsts[vector] || (counts.len() == VECTOR_ROWS && end != self.firsts[vector]) {
+                return Err(corrupt("counts that don't agree with the entry points"));
+            }
+        }
+        Ok((counts, start..end))
+    }
+
+    /// Appends the strings asked for, which have these phrases.
+    fn append(
+        &self,
+        body: &Body,
+        asked: &Asked<'_>,
+        counts: &[u32],
+        phrases: &Asked<'_>,
+        out: &mut Decoded,
+    ) -> Result<()> {
+        let literals = asked.of(&*self.literals, &Physical::Bytes, body)?;
+        let DecodedValues::Bytes(DecodedBytes::Offsets32(literal_ends, mut literals)) = literals.values else {
+            return Err(corrupt("literals that aren't bytes"));
+        };
+        literals.resize(literals.len() + COPY_BYTES, 0);
+        let segments = phrases.unsigned(&*self.segments, self.segment_type, body)?;
+        let phrases = phrases.unsigned(&*self.phrases, Fixed::U32, body)?;
+        let strings = PhraseStrings {
+            text: self.text(body)?,
+            counts,
+            literal_ends: &literal_ends,
+            literals: &literals,
+            segments: &segments,
+            phrases: &phrases,
+        };
+        let bound = match asked {
+            Asked::Range(_) => self.decoded_bytes,
+            Asked::Single(rows) => bound_of_rows(rows, self.decoded_bytes),
+        };
+        let expanded = match bytes_mut(out)? {
+            DecodedBytes::Offsets32(offsets, bytes) => strings.expand(bound, offsets, bytes),
+            DecodedBytes::Offsets64(offsets, bytes) => strings.expand(bound, offsets, bytes),
+            DecodedBytes::Views(views, buffers) => {
+                let (mut ends, mut bytes) = (vec![0i32], Vec::new());
+                strings.expand(bound, &mut ends, &mut bytes).map(|()| {
+                    let lengths: Vec<u32> = ends.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect();
+                    append_views(&lengths, &Bytes::from(bytes), views, buffers);
+                })
+            }
+        };
+        expanded.map_err(|error| match error {
+            GatherError::BadCode(phrase) => corrupt(format!("phrase {phrase} leaves the text or its string")),
+            GatherError::OffsetOverflow => Error::OffsetOverflow,
+            _ => corrupt("strings exceed what the block declares"),
+        })?;
+        out.extend_valid(counts.len());
+        Ok(())
+    }
+}
+
+impl Node for PhrasesNode {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (counts, phrases) = self.phrases_of(body, &rows)?;
+        let counts = &counts[rows.start % VECTOR_ROWS..];
+        self.append(body, &Asked::Range(rows), counts, &Asked::Range(phrases), out)
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let (mut row_counts, mut phrases) = (Vec::with_capacity(rows.len()), Vec::new());
+        let vector_of = |row: u32| row as usize / VECTOR_ROWS;
+        for group in rows.chunk_by(|&left, &right| vector_of(left) == vector_of(right)) {
+            let last = group.iter().copied().max().unwrap_or(0) as usize;
+            let (counts, _) = self.phrases_of(body, &(last..last + 1))?;
+            let mut ends = Vec::with_capacity(counts.len());
+            let mut end = self.firsts[vector_of(group[0])];
+            ends.extend(counts.iter().map(|&count| {
+                end += count as usize;
+                end
+            }));
+            for &row in group {
+                let place = row as usize % VECTOR_ROWS;
+                row_counts.push(counts[place]);
+                phrases.extend((ends[place] - counts[place] as usize..ends[place]).map(|phrase| phrase as u32));
+            }
+        }
+        self.append(body, &Asked::Single(rows), &row_counts, &Asked::Single(&phrases), out)
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.counts, &*self.literals, &*self.segments, &*self.phrases, &*self.text]
+    }
+
+    fn describe(&self) -> String {
+        format!("{} phrases", self.firsts.last().copied().unwrap_or(0))
+    }
+}

@@ -1,0 +1,251 @@
+//! Phrases of a text: long strings as references into a short text that holds what they have in common, and the bytes between.
+//! Relative Lempel-Ziv factorisation (Hoobin, Puglisi, Zobel, PVLDB 5, 2011): as all references go to the text, every string can be
+//! read without its neighbours.
+
+/// No text is longer, so that offsets have 16 bits.
+pub(crate) const TEXT_BYTES: usize = 1 << 16;
+/// Shorter phrases are no cheaper than the bytes themselves.
+const MIN_PHRASE_BYTES: usize = 8;
+/// A phrase has at most this many bytes.
+pub(crate) const MAX_PHRASE_BYTES: usize = 1 << 16;
+/// Places of the text that are compared with a string before the best of them is taken.
+const MOST_COMPARED: usize = 12;
+/// The text's share in all bytes, and how many times as much is looked at to find it.
+const TEXT_SHARE: usize = 16;
+const CANDIDATES: usize = 4;
+/// Bytes of strings on which candidates are tried.
+const SAMPLE_BYTES: usize = 256 << 10;
+const NONE: u32 = u32::MAX;
+
+/// A reference into a text, as it is stored: the offset in the high 16 bits, the length less one in the low.
+pub(crate) fn phrase(offset: usize, length: usize) -> u32 {
+    debug_assert!(offset < TEXT_BYTES && (1..=MAX_PHRASE_BYTES).contains(&length));
+    (offset << 16 | (length - 1)) as u32
+}
+
+/// A text, and where in it to look for a string.
+pub(crate) struct PhraseText {
+    bytes: Vec<u8>,
+    /// By hash of eight bytes, the first place that has it.
+    heads: Vec<u32>,
+    /// For each place the next with the same hash.
+    next: Vec<u32>,
+}
+
+/// Strings taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    /// Phrases of each string.
+    pub counts: Vec<u32>,
+    /// Bytes outside of phrases, those of all strings one after the other.
+    pub literals: Vec<u8>,
+    /// For each string the end of its literals.
+    pub literal_ends: Vec<usize>,
+    /// For each phrase the literals of its string since the phrase before.
+    pub segments: Vec<u32>,
+    /// The phrases.
+    pub phrases: Vec<u32>,
+}
+
+impl PhraseText {
+    /// The text that these strings have in common; `None` if they have none that is worth the trouble.
+    pub fn of(strings: &[&[u8]]) -> Option<Self> {
+        let total: usize = strings.iter().map(|string| string.len()).sum();
+        let most = (total / TEXT_SHARE).min(TEXT_BYTES);
+        let candidates = Self::new(spread_out(strings, total, (most * CANDIDATES).min(total / 2)));
+        let mut uses = vec![0u32; candidates.bytes.len()];
+        let (mut covered, mut looked_at) = (0, 0);
+        let step = (total / SAMPLE_BYTES).max(1);
+        // Not the strings that the candidates are: those would find themselves.
+        for string in strings.iter().skip(step / 2).step_by(step) {
+            looked_at += string.len();
+            candidates.visit_phrases(string, |_, offset, length| {
+                uses[offset..offset + length].iter_mut().for_each(|uses| *uses += 1);
+                covered += length;
+            });
+        }
+        if covered * 4 < looked_at {
+            return None;
+        }
+        let mut least = 2;
+        while uses.iter().filter(|&&uses| uses >= least).count() > most {
+            least += 1 + least / 4;
+        }
+        let kept: Vec<u8> =
+            candidates.bytes.iter().zip(&uses).filter(|&(_, &uses)| uses >= least).map(|(&byte, _)| byte).collect();
+        (kept.len() >= MIN_PHRASE_BYTES).then(|| Self::new(kept))
+    }
+
+    /// A text of at most [`TEXT_BYTES`] when strings are to be stored by it.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let heads = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);
+        let mut text = Self { heads: vec![NONE; heads], next: vec![NONE; bytes.len()], bytes };
+        // From the end, so that the chains ascend: equal phrases are then found at one and the same place.
+        for place in (0..(text.bytes.len() + 1).saturating_sub(MIN_PHRASE_BYTES)).rev() {
+            let slot = text.slot(place_word(&text.bytes, place));
+            text.next[place] = std::mem::replace(&mut text.heads[slot], place as u32);
+        }
+        text
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn slot(&self, word: u64) -> usize {
+        (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.heads.len() - 1)
+    }
+
+    /// The longest phrase that `rest` begins with, among the places that are looked at: its offset and length.
+    fn longest(&self, rest: &[u8]) -> Option<(usize, usize)> {
+        let word = place_word(rest, 0);
+        let mut best = None;
+        let mut best_length = MIN_PHRASE_BYTES - 1;
+        let mut place = self.heads[self.slot(word)];
+        for _ in 0..MOST_COMPARED {
+            let Some(there) = self.bytes.get(place as usize..) else { break };
+            // What is longer than the best has the same byte behind it.
+            if there.get(best_length) == rest.get(best_length) && place_word(there, 0) == word {
+                let length = common_length(there, rest).min(MAX_PHRASE_BYTES);
+                if length > best_length {
+                    (best, best_length) = (Some((place as usize, length)), length);
+                }
+            }
+            place = self.next[place as usize];
+        }
+        best
+    }
+
+    /// Calls `visit` with place, offset and length of each phrase of a string, from the left, always the longest found.
+    fn visit_phrases(&self, string: &[u8], mut visit: impl FnMut(usize, usize, usize)) {
+        let (mut at, mut misses) = (0, 0);
+        while at + MIN_PHRASE_BYTES <= string.len() {
+            if let Some((offset, length)) = self.longest(&string[at..]) {
+                visit(at, offset, length);
+                at += length;
+                misses = 0;
+            } else {
+                // Where nothing was found for long, look at fewer places.
+                misses += 1;
+                at += 1 + misses / 64;
+            }
+        }
+    }
+
+    /// Takes one more string apart.
+    pub fn parse(&self, string: &[u8], parsed: &mut Parsed) {
+        let (before, mut literal_start) = (parsed.phrases.len(), 0);
+        self.visit_phrases(string, |at, offset, length| {
+            parsed.literals.extend_from_slice(&string[literal_start..at]);
+            parsed.segments.push((at - literal_start) as u32);
+            parsed.phrases.push(phrase(offset, length));
+            literal_start = at + length;
+        });
+        parsed.literals.extend_from_slice(&string[literal_start..]);
+        parsed.literal_ends.push(parsed.literals.len());
+        parsed.counts.push((parsed.phrases.len() - before) as u32);
+    }
+}
+
+/// Eight bytes from `place` on.
+fn place_word(bytes: &[u8], place: usize) -> u64 {
+    bytes.get(place..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+/// How many bytes both begin with.
+fn common_length(left: &[u8], right: &[u8]) -> usize {
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    let mut length = 0;
+    for (left, right) in words {
+        let different = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+        if different != 0 {
+            return length + different.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + left[length..].iter().zip(&right[length..]).take_while(|(left, right)| left == right).count()
+}
+
+/// About `wanted` bytes: whole strings, spread evenly over all of them.
+fn spread_out(strings: &[&[u8]], total: usize, wanted: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(wanted + wanted / 4);
+    let mut seen = 0;
+    for string in strings {
+        // As far in the text as in the strings.
+        if text.len() * total <= seen * wanted {
+            text.extend_from_slice(&string[..string.len().min(TEXT_BYTES)]);
+        }
+        seen += string.len();
+    }
+    text.truncate(CANDIDATES * TEXT_BYTES);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put_together(text: &[u8], parsed: &Parsed) -> Vec<Vec<u8>> {
+        let mut tokens = parsed.segments.iter().zip(&parsed.phrases);
+        let mut literals = &parsed.literals[..];
+        let mut start = 0;
+        let strings = parsed.counts.iter().zip(&parsed.literal_ends).map(|(&count, &end)| {
+            let mut left = end - std::mem::replace(&mut start, end);
+            let mut string = Vec::new();
+            for (&segment, &phrase) in tokens.by_ref().take(count as usize) {
+                let (offset, length) = ((phrase >> 16) as usize, (phrase & 0xFFFF) as usize + 1);
+                string.extend_from_slice(literals.split_off(..segment as usize).unwrap());
+                string.extend_from_slice(&text[offset..offset + length]);
+                left -= segment as usize;
+            }
+            string.extend_from_slice(literals.split_off(..left).unwrap());
+            string
+        });
+        strings.collect()
+    }
+
+    #[test]
+    fn strings_are_the_sum_of_their_parts() {
+        let lines: Vec<Vec<u8>> = (0..3000u32)
+            .map(|number| {
+                let user = ["root", "admin", "a user with a long name"][number as usize % 3];
+                format!(
+                    "Nov 22 sshd[{}]: Failed password for {user} from 10.0.{}.1 port {number} ssh2",
+                    number * 7,
+                    number % 9
+                )
+            })
+            .map(String::into_bytes)
+            .chain([vec![], vec![b'x'], vec![7; 100_000]])
+            .collect();
+        let strings: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+        let text = PhraseText::of(&strings).unwrap();
+        assert!((100..=TEXT_BYTES).contains(&text.bytes().len()), "{}", text.bytes().len());
+        let mut parsed = Parsed::default();
+        strings.iter().for_each(|string| text.parse(string, &mut parsed));
+        assert_eq!(put_together(text.bytes(), &parsed), lines);
+        let line_bytes: usize = lines[..3000].iter().map(Vec::len).sum();
+        assert!(parsed.literals.len() - 100_000 < line_bytes / 3, "{} of {line_bytes}", parsed.literals.len());
+    }
+
+    #[test]
+    fn strings_without_anything_in_common_have_no_text() {
+        let numbers: Vec<u8> = crate::simd::test_values::random(1).take(50_000).map(|number| number as u8).collect();
+        let strings: Vec<&[u8]> = numbers.chunks(50).collect();
+        assert!(PhraseText::of(&strings).is_none());
+        assert!(PhraseText::of(&[]).is_none());
+        assert!(PhraseText::of(&[b"once", b""]).is_none());
+    }
+
+    #[test]
+    fn phrases_reach_the_end_of_text_and_string() {
+        let text = PhraseText::new((0..=255).collect::<Vec<u8>>().repeat(3));
+        let long = (0..=255).collect::<Vec<u8>>().repeat(5);
+        for (string, count) in [(&long[..], 2), (&long[250..260], 1), (&long[255..768], 1), (&long[..7], 0)] {
+            let mut parsed = Parsed::default();
+            text.parse(string, &mut parsed);
+            assert_eq!(put_together(text.bytes(), &parsed), [string]);
+            assert_eq!(parsed.counts, [count]);
+        }
+    }
+}
