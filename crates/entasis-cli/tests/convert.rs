@@ -2,6 +2,7 @@
 
 mod common;
 
+use arrow_array::{ArrayRef, RecordBatch};
 use common::{Place, nested, parquet_bytes, read_parquet, table};
 
 #[test]
@@ -161,10 +162,32 @@ fn usage_and_missing_files_have_their_codes() {
 fn lists_have_no_place_in_csv() {
     let place = Place::new();
     place.write("n.parquet", parquet_bytes(&nested(5)));
-    let run = place.run(&["convert", "n.parquet", "n.csv"]);
-    assert_eq!(run.code, 3, "{run:?}");
-    assert!(run.stderr.contains("items, pair"), "{run:?}");
+    for arguments in [&["convert", "n.parquet", "n.csv"][..], &["head", "n.parquet", "--format", "csv"]] {
+        let run = place.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains("items, pair"), "{run:?}");
+    }
     assert_eq!(place.names(), ["n.parquet"]);
+}
+
+#[test]
+fn dates_of_no_calendar_are_shown_as_numbers_and_have_no_place_in_csv() {
+    let place = Place::new();
+    let days = arrow_array::Date32Array::from(vec![1, i32::MAX]);
+    let batch = RecordBatch::try_from_iter([("day", std::sync::Arc::new(days) as ArrayRef)]).unwrap();
+    place.write("d.parquet", parquet_bytes(&batch));
+    place.good(&["convert", "d.parquet", "d.ent"]);
+    for file in ["d.parquet", "d.ent"] {
+        let text = place.good(&["head", file]);
+        assert!(text.contains("1970-01-02\n2147483647 days"), "{text}");
+        for arguments in [&["convert", file, "d.csv"][..], &["head", file, "--format", "csv"]] {
+            let run = place.run(arguments);
+            assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+            assert!(run.stderr.contains("\"day\", row 1: no calendar has 2147483647 days"), "{run:?}");
+        }
+    }
+    assert!(place.good(&["inspect", "d.ent"]).contains("2147483647 days"));
+    assert!(!place.path("d.csv").exists());
 }
 
 #[test]

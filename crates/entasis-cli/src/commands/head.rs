@@ -1,13 +1,13 @@
 //! `entasis head`
 
 use arrow_array::RecordBatch;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{OneInput, Report};
+use crate::cells;
 use crate::exit::{Exit, Failure};
 use crate::input::InputOptions;
 use crate::output;
@@ -55,6 +55,9 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     };
     let input = arguments.input.open(options)?;
     let schema = input.schema();
+    if arguments.format == Shape::Csv && !report.json {
+        output::check_csv(&arguments.input.path, &schema)?;
+    }
     let batches = input.collect::<Result<Vec<_>, Failure>>()?;
     let failure = |error| Failure::arrow(&arguments.input.path, error);
     match (report.json, arguments.format) {
@@ -63,7 +66,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
             report.json(&value)?;
         }
         (false, Shape::Table) => to_table(&schema, &batches).map_err(failure)?.print(report.out)?,
-        (false, Shape::Csv) => output::write_csv(&mut report.out, &schema, &batches).map_err(to_output)?,
+        (false, Shape::Csv) => report.out.write_all(&output::csv_text(&arguments.input.path, &schema, &batches)?)?,
         (false, Shape::Arrow) => to_arrow(report, &schema, &batches).map_err(to_output)?,
     }
     Ok(Exit::Good)
@@ -79,11 +82,9 @@ fn to_output(error: ArrowError) -> Failure {
 
 /// Calls `cell` with every value as text, row by row; nulls are `None`.
 fn for_each_row(batches: &[RecordBatch], mut row: impl FnMut(Vec<Option<String>>)) -> Result<(), ArrowError> {
-    let options = FormatOptions::new().with_display_error(true);
     for batch in batches {
         let columns = batch.columns();
-        let formatters =
-            columns.iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
+        let formatters = columns.iter().map(|column| cells::formatter(column)).collect::<Result<Vec<_>, _>>()?;
         let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
         for index in 0..batch.num_rows() {
             let cells = formatters.iter().zip(&nulls).map(|(formatter, nulls)| {

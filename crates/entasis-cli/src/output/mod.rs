@@ -16,7 +16,7 @@ use entasis::atomic::AtomicFile;
 use crate::exit::Failure;
 use crate::format::Format;
 
-pub use self::csv::write_rows as write_csv;
+pub use self::csv::{check as check_csv, text_of as csv_text};
 pub use self::parquet::zstd;
 
 /// A table that is being written. Dropped before its end, it leaves nothing.
