@@ -147,6 +147,10 @@ fn usage_and_missing_files_have_their_codes() {
         (4, &["convert", "none-*.parquet", "t.ent"]),
         (4, &["convert", "t.parquet", "no/folder/t.ent"]),
         (4, &["inspect", "none.ent"]),
+        (2, &["convert", "t.parquet", "t.ent", "--columns", "id,id"]),
+        (2, &["head", "t.parquet", "--columns", "id,city,id"]),
+        (2, &["schema", "."]),
+        (2, &["verify", "t.txt"]),
         (3, &["inspect", "t.parquet"]),
         (3, &["convert", "t.txt", "t.ent", "--from", "parquet"]),
         (3, &["convert", "t.txt", "t.ent", "--from", "arrow"]),
@@ -156,6 +160,82 @@ fn usage_and_missing_files_have_their_codes() {
         assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{run:?}");
         assert!(!place.path("t.ent").exists());
     }
+}
+
+#[test]
+fn what_is_missing_is_told_in_one_form() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(5)));
+    place.good(&["convert", "t.parquet", "t.ent"]);
+    for name in ["none.ent", "none.parquet", "none.csv", "none.arrow"] {
+        let mut commands = vec![
+            vec!["convert", name, "out.ent"],
+            vec!["head", name],
+            vec!["schema", name],
+            vec!["verify", name, "--against", "t.ent"],
+            vec!["verify", "t.ent", "--against", name],
+            vec!["bench", "tables", name],
+            vec!["bench", "columns", name],
+        ];
+        if name == "none.ent" {
+            commands.extend([vec!["inspect", name], vec!["verify", name]]);
+        }
+        for arguments in commands {
+            let run = place.run(&arguments);
+            assert_eq!(
+                (run.code, run.stderr),
+                (4, format!("error: {name}: no such file or folder\n")),
+                "{arguments:?}"
+            );
+        }
+    }
+    for arguments in [&["head", "t.ent", "--columns", "x"][..], &["inspect", "t.ent", "--column", "x"]] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.starts_with("error: t.ent: no column \"x\"; there are id, city, "), "{run:?}");
+    }
+}
+
+#[test]
+fn a_column_asked_for_twice_is_told() {
+    let place = Place::new();
+    place.write("t.parquet", parquet_bytes(&table(5)));
+    place.good(&["convert", "t.parquet", "t.ent"]);
+    for file in ["t.ent", "t.parquet"] {
+        for arguments in [&["head", file][..], &["convert", file, "o.ent"], &["verify", file, "--against", "t.ent"]] {
+            let run = place.run(&[arguments, &["--columns", "price,price"]].concat());
+            assert_eq!(run.stderr, "error: --columns names \"price\" twice\n", "{run:?}");
+            assert_eq!(run.code, 2, "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn errors_are_json_where_results_are() {
+    let place = Place::new();
+    place.write("t.txt", "x");
+    for (code, kind, arguments) in [
+        (4, "io", &["head", "none.ent"][..]),
+        (2, "usage", &["convert", "t.txt", "t.ent"]),
+        (2, "usage", &["nonsense"]),
+        (2, "usage", &["head"]),
+        (3, "corrupt", &["head", "t.txt", "--from", "parquet"]),
+    ] {
+        let run = place.run(&[arguments, &["--json"]].concat());
+        assert_eq!(run.code, code, "{run:?}");
+        let value: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+        assert_eq!((&value["error"]["kind"], &value["error"]["exit_code"]), (&kind.into(), &code.into()), "{run:?}");
+        let message = value["error"]["message"].as_str().unwrap();
+        assert!(!message.is_empty() && !message.starts_with("error"), "{run:?}");
+    }
+}
+
+#[test]
+fn verify_reads_files_whose_names_tell_no_format() {
+    let place = Place::new();
+    place.write("t.data", parquet_bytes(&table(50)));
+    place.good(&["convert", "t.data", "t.bin", "--from", "parquet", "--to", "ent"]);
+    place.good(&["verify", "t.bin", "--from", "ent", "--against", "t.data", "--against-from", "parquet"]);
 }
 
 #[test]

@@ -96,9 +96,10 @@ struct Job {
 }
 
 fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job>, Failure> {
-    let with_format = |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "--from")?));
+    let with_format =
+        |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "say which with --from")?));
     if !is_folder(out) {
-        let format = Format::of(out, arguments.to, "--to (or end a folder's name with /)")?;
+        let format = Format::of(out, arguments.to, "say which with --to, or end a folder's name with /")?;
         let inputs = inputs.iter().map(with_format).collect::<Result<_, Failure>>()?;
         return Ok(vec![Job { inputs, output: out.to_owned(), format }]);
     }
@@ -137,7 +138,7 @@ fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Fai
     let mut input_bytes = 0;
     for (path, _) in &job.inputs {
         refuse_same(path, &job.output)?;
-        input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, error))?.len();
+        input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     }
     let options = InputOptions {
         columns: arguments.columns.clone(),
@@ -157,7 +158,7 @@ fn write(arguments: &Arguments, job: &Job, mut input: Box<dyn Input>) -> Result<
     let options =
         OutputOptions { row_group_rows: arguments.row_group_rows.map(u64::from), threads: threads(arguments.threads) };
     if let Some(folder) = job.output.parent().filter(|_| is_folder(arguments.paths.last().unwrap_or(&job.output))) {
-        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }
     let mut output = output::create(&job.output, job.format, &input.schema(), &options)?;
     let progress = Progress::new(&job.output.display().to_string());

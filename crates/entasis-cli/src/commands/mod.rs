@@ -29,7 +29,7 @@ pub struct Arguments {
 
     /// Print one JSON value instead of text; each command's help lists the fields
     #[arg(long, global = true)]
-    json: bool,
+    pub json: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -39,7 +39,10 @@ Examples:
   entasis inspect trips.ent                  what was chosen, column by column
   entasis verify trips.ent --against trips.parquet
 
-Exit codes: 0 good · 1 comparison failed · 2 usage · 3 corrupt or unsupported file · 4 I/O";
+Exit codes: 0 good · 1 comparison failed · 2 usage · 3 corrupt or unsupported file · 4 I/O
+
+Errors are one line on standard error; with --json one line of JSON:
+  {\"error\": {\"kind\": \"different\" | \"usage\" | \"corrupt\" | \"io\", \"message\", \"exit_code\"}}";
 
 #[derive(Subcommand)]
 enum Command {
@@ -103,7 +106,7 @@ struct OneInput {
 
 impl OneInput {
     fn open(&self, options: InputOptions) -> Result<Box<dyn Input>, Failure> {
-        let format = Format::of(&self.path, self.from, "--from")?;
+        let format = Format::of(&self.path, self.from, "say which with --from")?;
         let options = InputOptions { columns: self.columns.clone(), csv: self.csv.options(), ..options };
         input::open(&self.path, format, &options)
     }

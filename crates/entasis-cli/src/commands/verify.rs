@@ -26,9 +26,17 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     path: PathBuf,
 
-    /// File that should hold the same values
+    /// Format of FILE, if its extension doesn't tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<Format>,
+
+    /// File that should hold the same values, of any format
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
+
+    /// Format of OTHER, if its extension doesn't tell
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "against")]
+    against_from: Option<Format>,
 
     /// Compare only these columns
     #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "against")]
@@ -53,7 +61,7 @@ JSON: {\"file\", \"rows\", \"size_bytes\", \"damages\": [{\"part\", \"offset\", 
 
 /// Verifies, and compares if asked to.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let format = Format::of(&arguments.path, None, "a known extension")?;
+    let format = Format::of(&arguments.path, arguments.from, "say which with --from")?;
     if format != Format::Ent && arguments.against.is_none() {
         return Err(Failure::usage(format!(
             "{}: only Entasis files carry what verify checks; compare others with --against",
@@ -67,7 +75,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     }
     // Values of a damaged file say nothing about its source.
     if let Some(other) = arguments.against.as_ref().filter(|_| exit == Exit::Good) {
-        let difference = differ(arguments, other)?;
+        let difference = differ(arguments, format, other)?;
         value["against"] = json!(other.display().to_string());
         value["difference"] = difference.as_ref().map_or(Value::Null, compare::Difference::to_json);
         if let Some(difference) = &difference {
@@ -86,7 +94,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 }
 
 fn check(arguments: &Arguments, report: &mut Report<'_>, value: &mut Value) -> Result<Exit, Failure> {
-    let reader = Reader::open(&arguments.path)?;
+    let reader = input::open_reader(&arguments.path)?;
     let damages = damages(&reader)?;
     value["rows"] = json!(reader.rows());
     value["size_bytes"] = json!(reader.size_bytes());
@@ -114,18 +122,19 @@ pub fn damages(reader: &Reader) -> Result<Vec<Damage>, Failure> {
     })?)
 }
 
-fn differ(arguments: &Arguments, other: &PathBuf) -> Result<Option<compare::Difference>, Failure> {
+fn differ(arguments: &Arguments, format: Format, other: &PathBuf) -> Result<Option<compare::Difference>, Failure> {
     let options = InputOptions {
         columns: arguments.columns.clone(),
         csv: arguments.csv.options(),
         threads: threads(None),
         ..InputOptions::default()
     };
-    let open = |path: &PathBuf| -> Result<Stream<Box<dyn Input>>, Failure> {
-        let batches = input::open(path, Format::of(path, None, "a known extension")?, &options)?;
+    let open = |path: &PathBuf, format: Format| -> Result<Stream<Box<dyn Input>>, Failure> {
+        let batches = input::open(path, format, &options)?;
         Ok(Stream { schema: batches.schema(), batches })
     };
-    let (left, right) = (open(&arguments.path)?, open(other)?);
+    let other_format = Format::of(other, arguments.against_from, "say which with --against-from")?;
+    let (left, right) = (open(&arguments.path, format)?, open(other, other_format)?);
     let progress = Progress::new("compare");
     let rows = left.batches.rows().or(right.batches.rows());
     compare::first(left, right, |done| {

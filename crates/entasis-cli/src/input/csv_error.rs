@@ -22,7 +22,7 @@ pub struct Scanner {
 impl Scanner {
     /// Opens the file and reads the names on its first line.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| Failure::io(path, error))?;
+        let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
         let header = reader.byte_headers().map_err(|error| failure(path, error))?.clone();
         let mut scanner = Scanner { path: path.to_owned(), reader, names: Vec::new() };
@@ -94,7 +94,7 @@ fn leading_newlines(path: &Path, offset: u64) -> u64 {
 
 fn failure(path: &Path, error: csv::Error) -> Failure {
     match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::io(path, error),
+        csv::ErrorKind::Io(error) => Failure::io(path, &error),
         other => Failure::corrupt(path, format!("{other:?}")),
     }
 }

@@ -79,7 +79,7 @@ fn failure(path: &Path, batch: &RecordBatch, rows_done: u64, error: ArrowError) 
                 format!("column {name:?}, row {row}: no calendar has {value}; CSV has no other text"),
             )
         }
-        (None, ArrowError::CsvError(what)) => Failure::io(path, what),
+        (None, ArrowError::CsvError(what)) => Failure::unusable(path, what),
         (None, other) => Failure::arrow(path, other),
     }
 }

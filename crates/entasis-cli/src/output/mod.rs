@@ -56,7 +56,7 @@ pub fn create(
 /// Writes a whole file at once.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut sink = Sink::create(path)?;
-    sink.write_all(bytes).map_err(|error| Failure::io(path, error))?;
+    sink.write_all(bytes).map_err(|error| Failure::io(path, &error))?;
     sink.commit(path).map(drop)
 }
 

@@ -1,6 +1,7 @@
 //! One column, down to its blocks and nodes.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use entasis::encoding::Cascade;
@@ -8,6 +9,7 @@ use entasis::{BlockRef, ColumnRecord, Reader};
 use serde_json::{Value, json};
 
 use super::Report;
+use crate::columns;
 use crate::exit::Failure;
 use crate::table::printable;
 use crate::units;
@@ -15,16 +17,16 @@ use crate::zone::{self, Shown};
 
 /// Shows the columns of this name, and those below them.
 pub fn show(reader: &Reader, name: &str, report: &mut Report<'_>) -> Result<(), Failure> {
-    let columns = named(reader, name)?;
-    if columns.is_empty() {
-        return Err(Failure::usage(format!("{}: no column {name:?}", reader.name())));
+    let found = named(reader, name)?;
+    if found.is_empty() {
+        return Err(columns::unknown(&*reader.schema()?, name, Path::new(reader.name())));
     }
     if report.json {
-        let columns = columns.iter().map(|(path, record)| to_json(reader, path, record));
+        let columns = found.iter().map(|(path, record)| to_json(reader, path, record));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         return report.json(&json!({ "file": reader.name(), "columns": columns }));
     }
-    columns.iter().try_for_each(|(path, record)| print(reader, path, record, report.out))
+    found.iter().try_for_each(|(path, record)| print(reader, path, record, report.out))
 }
 
 /// The name as it stands, else as the way to a field of a struct.

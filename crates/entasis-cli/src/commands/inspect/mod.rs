@@ -7,10 +7,10 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::Args;
-use entasis::Reader;
 
 use super::Report;
 use crate::exit::{Exit, Failure};
+use crate::input;
 
 pub use summary::print_columns;
 
@@ -55,7 +55,7 @@ With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
 
 /// Shows the file.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let reader = Reader::open(&arguments.path)?;
+    let reader = input::open_reader(&arguments.path)?;
     match &arguments.column {
         Some(name) => column::show(&reader, name, report)?,
         None if arguments.bytes => bytes::show(&reader, report)?,
