@@ -35,7 +35,9 @@ impl ArrayFormatterFactory for WithUnits {
         if let Some(dictionary) = array.as_any_dictionary_opt() {
             let values = self.create_array_formatter(dictionary.values().as_ref(), options, None)?;
             return Ok(values.map(|values| {
-                let keyed = Keyed { nulls: array.nulls().cloned(), keys: dictionary.normalized_keys(), values };
+                // Keys of nothing but nulls need no values.
+                let keys = if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+                let keyed = Keyed { nulls: array.nulls().cloned(), keys, values };
                 ArrayFormatter::new(Box::new(keyed), true)
             }));
         }
@@ -158,5 +160,7 @@ mod tests {
         assert_eq!(texts(&parent), ["{d: 1970-01-02}", "{d: -2147483648 days}"]);
         let keyed = DictionaryArray::new(Int32Array::from(vec![Some(1), None, Some(0)]), days);
         assert_eq!(texts(&keyed), ["-2147483648 days", "", "1970-01-02"]);
+        let empty = DictionaryArray::new(Int32Array::from(vec![None]), Arc::new(Date32Array::from(vec![0; 0])));
+        assert_eq!(texts(&empty), [""]);
     }
 }

@@ -2,8 +2,15 @@
 
 mod common;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use std::sync::Arc;
+
+use arrow_array::types::UInt8Type;
+use arrow_array::{Array, ArrayRef, Date64Array, ListArray, RecordBatch, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
 use common::{Place, nested, parquet_bytes, read_parquet, table};
+use parquet::basic::LogicalType;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
 #[test]
 fn parquet_comes_back_through_every_format() {
@@ -48,6 +55,70 @@ fn dictionaries_that_change_from_batch_to_batch_fit_every_format() {
     for (from, to) in [("a.ent", "a.arrow"), ("a.parquet", "b.arrow"), ("a.arrow", "a.arrows"), ("b.arrow", "b.ent")] {
         place.good(&["convert", from, to]);
         place.good(&["verify", to, "--against", "a.parquet"]);
+    }
+}
+
+#[test]
+fn dictionaries_below_structs_and_lists_fit_arrow_files() {
+    let place = Place::new();
+    let batches: Vec<RecordBatch> = (0..3).map(|part| worded(part * 70_000, 70_000)).collect();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    place.write("w.arrows", writer.into_inner().unwrap());
+    for (from, to) in [("w.arrows", "w.ent"), ("w.ent", "w.arrow"), ("w.arrows", "direct.arrow"), ("w.arrow", "b.ent")]
+    {
+        place.good(&["convert", from, to]);
+        place.good(&["verify", to, "--against", "w.arrows"]);
+    }
+    let schema = place.good(&["schema", "w.arrow"]);
+    assert_eq!(schema, place.good(&["schema", "w.arrows"]));
+    assert!(schema.contains("word: Dictionary(UInt8, Utf8)"), "{schema}");
+}
+
+/// Rows with dictionaries at the top, in a struct and in a list of structs; the words shift from row to row.
+fn worded(start: usize, rows: usize) -> RecordBatch {
+    let words = |items: usize, shift: usize| -> ArrayRef {
+        let word = |item: usize| (item % 7 > 0).then(|| format!("w{}", (start + item + shift) / 1_000 % 250));
+        let words: Vec<Option<String>> = (0..items).map(word).collect();
+        let keyed = words.iter().map(Option::as_deref).collect::<arrow_array::DictionaryArray<UInt8Type>>();
+        Arc::new(keyed)
+    };
+    let parent = |items: usize, shift: usize| -> ArrayRef {
+        let words = words(items, shift);
+        Arc::new(StructArray::from(vec![(Arc::new(Field::new("word", words.data_type().clone(), true)), words)]))
+    };
+    let items = parent(rows * 2, 3);
+    let item = Arc::new(Field::new("item", items.data_type().clone(), true));
+    let lists = ListArray::new(item, OffsetBuffer::from_repeated_length(2, rows), items, None);
+    RecordBatch::try_from_iter_with_nullable([
+        ("word", words(rows, 0), true),
+        ("pair", parent(rows, 1), true),
+        ("list", Arc::new(lists) as ArrayRef, true),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn date64_is_a_parquet_date_where_it_holds_whole_days() {
+    const DAY_MS: i64 = 86_400_000;
+    let place = Place::new();
+    for (name, odd_ms, logical_type) in [("whole", 0, Some(LogicalType::Date)), ("odd", 1, None)] {
+        let days = || Date64Array::from(vec![Some(19_000 * DAY_MS), None, Some(-DAY_MS + odd_ms)]);
+        let inner = (Arc::new(Field::new("d", DataType::Date64, true)), Arc::new(days()) as ArrayRef);
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("day", Arc::new(days()) as ArrayRef, true),
+            ("s", Arc::new(StructArray::from(vec![inner])) as ArrayRef, false),
+        ])
+        .unwrap();
+        place.write(&format!("{name}.parquet"), parquet_bytes(&batch));
+        let (ent, back) = (format!("{name}.ent"), format!("{name}-back.parquet"));
+        place.good(&["convert", &format!("{name}.parquet"), &ent]);
+        place.good(&["convert", &ent, &back]);
+        assert_eq!(read_parquet(&place.path(&back)), batch, "{name}");
+        let file = SerializedFileReader::new(std::fs::File::open(place.path(&back)).unwrap()).unwrap();
+        for column in file.metadata().file_metadata().schema_descr().columns() {
+            assert_eq!(column.logical_type_ref(), logical_type.as_ref(), "{name}");
+        }
     }
 }
 
@@ -254,7 +325,7 @@ fn lists_have_no_place_in_csv() {
 fn dates_of_no_calendar_are_shown_as_numbers_and_have_no_place_in_csv() {
     let place = Place::new();
     let days = arrow_array::Date32Array::from(vec![1, i32::MAX]);
-    let batch = RecordBatch::try_from_iter([("day", std::sync::Arc::new(days) as ArrayRef)]).unwrap();
+    let batch = RecordBatch::try_from_iter([("day", Arc::new(days) as ArrayRef)]).unwrap();
     place.write("d.parquet", parquet_bytes(&batch));
     place.good(&["convert", "d.parquet", "d.ent"]);
     for file in ["d.parquet", "d.ent"] {

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use arrow_schema::Schema;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -146,21 +147,49 @@ fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Fai
         csv: arguments.csv.options(),
         ..InputOptions::default()
     };
-    let input: Box<dyn Input> = match job.inputs.as_slice() {
-        [(path, format)] => input::open(path, *format, &options)?,
-        several => Box::new(Chained::new(several.to_vec(), options)?),
+    let input = open(job, &options)?;
+    let whole_days = job.format == Format::Parquet && has_whole_days(job, &input.schema(), &options)?;
+    let output_options = OutputOptions {
+        row_group_rows: arguments.row_group_rows.map(u64::from),
+        threads: threads(arguments.threads),
+        whole_days,
     };
-    let (rows, output_bytes) = write(arguments, job, input)?;
+    let (rows, output_bytes) = write(arguments, job, input, &output_options)?;
     Ok(Converted { job, rows, input_bytes, output_bytes, seconds: started.elapsed().as_secs_f64() })
 }
 
-fn write(arguments: &Arguments, job: &Job, mut input: Box<dyn Input>) -> Result<(u64, u64), Failure> {
-    let options =
-        OutputOptions { row_group_rows: arguments.row_group_rows.map(u64::from), threads: threads(arguments.threads) };
+fn open(job: &Job, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    Ok(match job.inputs.as_slice() {
+        [(path, format)] => input::open(path, *format, options)?,
+        several => Box::new(Chained::new(several.to_vec(), options.clone())?),
+    })
+}
+
+/// Looks at all values of date64 columns, which are rare: their Parquet type is decided before the first row is written.
+fn has_whole_days(job: &Job, schema: &Schema, options: &InputOptions) -> Result<bool, Failure> {
+    let names = output::names_with_date64(schema);
+    if names.is_empty() {
+        return Ok(false);
+    }
+    let options = InputOptions { columns: Some(names), ..options.clone() };
+    for batch in open(job, &options)? {
+        if !output::are_whole_days(&batch?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn write(
+    arguments: &Arguments,
+    job: &Job,
+    mut input: Box<dyn Input>,
+    options: &OutputOptions,
+) -> Result<(u64, u64), Failure> {
     if let Some(folder) = job.output.parent().filter(|_| is_folder(arguments.paths.last().unwrap_or(&job.output))) {
         fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }
-    let mut output = output::create(&job.output, job.format, &input.schema(), &options)?;
+    let mut output = output::create(&job.output, job.format, &input.schema(), options)?;
     let progress = Progress::new(&job.output.display().to_string());
     let of_rows = input.rows().map_or(String::new(), |rows| format!(" of {}", units::grouped(rows)));
     let mut rows = 0;

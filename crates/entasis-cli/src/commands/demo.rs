@@ -92,7 +92,7 @@ fn open(path: &Path) -> Result<Stream<Box<dyn input::Input>>, Failure> {
 
 fn convert(parquet: &Path, ent: &Path) -> Result<(), Failure> {
     let table = open(parquet)?;
-    let options = OutputOptions { row_group_rows: None, threads: 1 };
+    let options = OutputOptions { row_group_rows: None, threads: 1, whole_days: false };
     let mut output = output::create(ent, Format::Ent, &table.schema, &options)?;
     for batch in table.batches {
         output.write(&batch?)?;

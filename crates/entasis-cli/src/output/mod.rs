@@ -1,6 +1,7 @@
 //! Tables that go out, whatever their format: nothing is visible under the output's name before [`Output::finish`].
 
 mod csv;
+mod dates;
 mod dictionaries;
 mod ent;
 mod ipc;
@@ -17,6 +18,7 @@ use crate::exit::Failure;
 use crate::format::Format;
 
 pub use self::csv::{check as check_csv, text_of as csv_text};
+pub use self::dates::{are_whole_days, names as names_with_date64};
 pub use self::parquet::zstd;
 
 /// A table that is being written. Dropped before its end, it leaves nothing.
@@ -35,6 +37,8 @@ pub struct OutputOptions {
     pub row_group_rows: Option<u64>,
     /// Threads that may encode, where the format can use them.
     pub threads: usize,
+    /// Every date64 value of the table is a whole day, see [`are_whole_days`].
+    pub whole_days: bool,
 }
 
 /// Begins a table.
