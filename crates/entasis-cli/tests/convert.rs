@@ -45,6 +45,28 @@ fn csv_goes_both_ways() {
 }
 
 #[test]
+fn blank_lines_of_a_single_column_are_nulls_and_infinity_has_a_name() {
+    let place = Place::new();
+    for (text, expected) in [
+        ("x\n1.5\n\ninf\n-Infinity\n\n", "x\n1.5\n\"\"\ninf\n-inf\n\"\"\n"),
+        ("x\r\na\r\n\r\nb", "x\na\n\"\"\nb\n"),
+        ("x,y\n1,2\n\n3,4\n", "x,y\n1,2\n3,4\n"),
+    ] {
+        place.write("a.csv", text);
+        place.good(&["convert", "a.csv", "a.ent"]);
+        place.good(&["verify", "a.ent", "--against", "a.csv"]);
+        place.good(&["convert", "a.ent", "b.csv"]);
+        assert_eq!(std::fs::read_to_string(place.path("b.csv")).unwrap(), expected, "{text:?}");
+    }
+    let run = place.run(&["convert", "a.csv", "b.ent", "--types", "x=float32"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    place.write("a.csv", "x\n1e39\n");
+    assert_eq!(place.run(&["convert", "a.csv", "c.ent", "--types", "x=float32"]).code, 3);
+    assert_eq!(place.run(&["head", "a.csv", "--types", "x=float32"]).code, 3);
+    place.good(&["head", "a.csv"]);
+}
+
+#[test]
 fn dictionaries_that_change_from_batch_to_batch_fit_every_format() {
     let place = Place::new();
     let rows = (0..150_000).map(|row| format!("{row},w{}\n", row / 1000)).collect::<String>();
@@ -344,10 +366,18 @@ fn dates_of_no_calendar_are_shown_as_numbers_and_have_no_place_in_csv() {
 #[test]
 fn what_is_wrong_in_csv_is_told_with_line_and_column() {
     let many = (0..20_000).map(|row| format!("{row},{row}.5,a\n")).collect::<String>();
-    let cases: [(&str, Vec<u8>, &[&str]); 11] = [
+    let cases: [(&str, Vec<u8>, &[&str]); 15] = [
         ("short", b"a,b,c\n1,2,3\n4,5\n".to_vec(), &["line 3, column 3 (c)", "2 fields"]),
         ("long", b"a,b\n1,2\n\n1,2,3\n".to_vec(), &["line 4, column 3", "3 fields"]),
         ("number", b"a,b\n1,2\n3,4\n5,x6\n".to_vec(), &["line 4, column 2 (b)", "\"x6\"", "Int64", "--types b=string"]),
+        (
+            "range",
+            b"a,b\n1,inf\n2,-Infinity\n3,1e400\n".to_vec(),
+            &["line 4, column 2 (b)", "\"1e400\"", "--types b=string"],
+        ),
+        ("late-range", format!("a,b,c\n{many}1,-2e308,a\n").into_bytes(), &["line 20002, column 2 (b)", "-2e308"]),
+        ("single", b"\na\n1\n\n\n2\nx\n".to_vec(), &["line 7, column 1 (a)", "\"x\""]),
+        ("single-crlf", b"a\r\n1.5\r\n\r\n-1e999\r\n".to_vec(), &["line 4, column 1 (a)", "-1e999"]),
         ("crlf", b"a,b\r\n1,2\r\n3,4\r\n5,x6\r\n".to_vec(), &["line 4, column 2 (b)"]),
         ("multiline", b"a,b\n\"x\ny\",2\n\"x\n\ny\",z\n\"u\",3\n,4\n".to_vec(), &["line 6, column 2 (b)", "\"z\""]),
         ("encoding", b"a,b\n1,caf\xe9\n".to_vec(), &["line 2, column 2 (b)", "0xE9", "UTF-8"]),

@@ -64,9 +64,10 @@ Examples:
   entasis convert days/ out/ --to parquet
   entasis convert zip.csv zip.ent --types zip=string
 
-CSV: the first line holds the names; empty fields are nulls. Ragged rows, values that aren't of
-their column's type and text that isn't UTF-8 are errors that name line and column; nothing is
-written then.
+CSV: the first line holds the names; empty fields are nulls. Blank lines are skipped, but in a file
+of one column each is a row with a null, as DuckDB reads it. Ragged rows, values that aren't of
+their column's type or beyond its range (1e400) and text that isn't UTF-8 are errors that name line
+and column; nothing is written then.
 
 JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\",
   \"seconds\"}]}";

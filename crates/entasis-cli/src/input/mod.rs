@@ -1,8 +1,10 @@
 //! Tables that come in, whatever their format: a schema, and batches one after the other.
 
 pub mod csv;
+mod csv_blank;
 mod csv_error;
 mod csv_quotes;
+mod csv_range;
 mod csv_types;
 mod ent;
 mod ipc;
