@@ -46,7 +46,8 @@ JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\
   \"columns\": [{\"path\", \"type\", \"rows\", \"size_bytes\", \"decoded_bytes\", \"blocks\", \"shared_parts\",
     \"nulls\", \"min\", \"max\", \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
   \"map\": [{\"offset\", \"size_bytes\", \"what\", \"parts\"}]}
-With --bytes: {\"file\", \"parts\": [{\"offset\", \"size_bytes\", \"what\", \"section\"}]}
+With --bytes: {\"file\", \"parts\": [part]}; a part is
+  {\"offset\", \"size_bytes\", \"what\", \"section\", \"children\": [part]}, and children cover their part
 With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
     \"shared_parts\": [{\"offset\", \"size_bytes\", \"digest\"}],
     \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\",

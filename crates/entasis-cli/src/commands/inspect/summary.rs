@@ -1,5 +1,6 @@
 //! The whole file: its columns and its map.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use arrow_schema::DataType;
@@ -96,7 +97,7 @@ fn type_words(data_type: &DataType) -> String {
 struct Stretch {
     offset: u64,
     size_bytes: u64,
-    section: &'static str,
+    section: Cow<'static, str>,
     first: String,
     last: String,
     parts: usize,
