@@ -44,6 +44,8 @@ fn io_words(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::IsADirectory => "is a folder".to_owned(),
+        // Only folders are made where something may be.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "is no folder".to_owned(),
         io::ErrorKind::StorageFull => "no space left on the device".to_owned(),
         _ => {
             let words = error.to_string();

@@ -44,7 +44,7 @@ fn tell(failure: &Failure, json: bool) {
     let _ = match failure {
         Failure::OutputClosed => Ok(()),
         Failure::Told { .. } if json => writeln!(io::stderr(), "{}", failure.to_json()),
-        Failure::Told { message, .. } => writeln!(io::stderr(), "error: {message}"),
+        Failure::Told { message, .. } => writeln!(io::stderr(), "error: {}", table::without_controls(message)),
     };
 }
 

@@ -37,9 +37,13 @@ pub fn expand(asked: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Refuses a folder where one file is meant.
-pub fn refuse_folder(path: &Path) -> Result<(), Failure> {
-    if path.is_dir() { Err(Failure::usage(format!("{}: is a folder, not a file", path.display()))) } else { Ok(()) }
+/// Refuses a folder where one file is meant, and what isn't there.
+pub fn require_file(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Failure::usage(format!("{}: is a folder, not a file", path.display()))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::io(path, &error)),
+    }
 }
 
 fn bare(path: PathBuf) -> Found {

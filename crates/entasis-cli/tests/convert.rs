@@ -153,6 +153,21 @@ fn an_empty_table_still_names_its_columns_in_csv() {
 }
 
 #[test]
+fn any_name_can_be_asked_for() {
+    let place = Place::new();
+    place.write("a.csv", "\"x, y\",\"\",\"say \"\"hi\"\"\",z\n1,2,3,4\n");
+    for (names, expected) in [
+        ("z,\"x, y\"", "z,\"x, y\"\n4,1\n"),
+        ("", "\"\"\n2\n"),
+        ("z,", "z,\n4,2\n"),
+        ("\"say \"\"hi\"\"\"", "\"say \"\"hi\"\"\"\n3\n"),
+        ("say \"hi\"", "\"say \"\"hi\"\"\"\n3\n"),
+    ] {
+        assert_eq!(place.good(&["head", "a.csv", "--format", "csv", "--columns", names]), expected, "{names}");
+    }
+}
+
+#[test]
 fn columns_are_kept_in_the_order_asked_for() {
     let place = Place::new();
     place.write("n.parquet", parquet_bytes(&nested(10)));
@@ -243,6 +258,11 @@ fn usage_and_missing_files_have_their_codes() {
         (2, &["convert", "t.parquet", "t.ent", "--columns", "id,id"]),
         (2, &["head", "t.parquet", "--columns", "id,city,id"]),
         (2, &["schema", "."]),
+        (2, &["head", "."]),
+        (4, &["head", "none"]),
+        (4, &["verify", "t.parquet", "--against", "none"]),
+        (4, &["demo", "--folder", "t.txt"]),
+        (2, &["head", "t.parquet", "-n", "-1"]),
         (2, &["verify", "t.txt"]),
         (3, &["inspect", "t.parquet"]),
         (3, &["convert", "t.txt", "t.ent", "--from", "parquet"]),
@@ -287,6 +307,27 @@ fn what_is_missing_is_told_in_one_form() {
         assert_eq!(run.code, 2);
         assert!(run.stderr.starts_with("error: t.ent: no column \"x\"; there are id, city, "), "{run:?}");
     }
+}
+
+#[test]
+fn messages_cannot_steer_the_terminal() {
+    let place = Place::new();
+    place.write("a.csv", "\u{1b}[31mred,b\n1,2,3\n");
+    let run = place.run(&["head", "a.csv"]);
+    assert_eq!(run.code, 3);
+    place.write("b.csv", "\u{1b}[31mred\nx\n7\n8\n");
+    let late = place.run(&["head", "b.csv"]);
+    assert!(late.stderr.contains("�[31mred"), "{late:?}");
+    assert!(!run.stderr.contains('\u{1b}') && !late.stderr.contains('\u{1b}'), "{run:?} {late:?}");
+}
+
+#[test]
+fn numbers_agree_with_their_nouns() {
+    let place = Place::new();
+    place.write("a.csv", "a\n1\n");
+    assert!(place.good(&["convert", "a.csv", "a.ent"]).contains(": 1 row, "));
+    assert!(place.good(&["verify", "a.ent"]).contains("whole (1 row, "));
+    assert!(place.good(&["inspect", "a.ent"]).contains("1 row, 1 column, 1 row group"));
 }
 
 #[test]

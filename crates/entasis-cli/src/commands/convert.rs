@@ -9,7 +9,7 @@ use arrow_schema::Schema;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CsvArguments, Report, threads};
+use super::{ColumnNames, CsvArguments, Report, column_names, threads};
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{self, Chained, Input, InputOptions};
@@ -26,10 +26,13 @@ use crate::units;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Files, folders (every table below them) or patterns like 'data/*.parquet'; last the file or folder to write (a folder
-    /// exists, or ends with /)
-    #[arg(required = true, num_args = 2.., value_names = ["IN", "OUT"])]
-    paths: Vec<PathBuf>,
+    /// What to read: files, folders (every table below them) or patterns like 'data/*.parquet'
+    #[arg(required = true, value_name = "IN")]
+    inputs: Vec<PathBuf>,
+
+    /// The file to write, or a folder for a file each: one that exists, or a name that ends with /
+    #[arg(required = true, value_name = "OUT")]
+    output: PathBuf,
 
     /// Format of the inputs, if their extensions don't tell
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -39,9 +42,10 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
 
-    /// Columns to keep, in this order: names with commas between; `address.city` reaches into a struct
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    columns: Option<Vec<String>>,
+    /// Columns to keep, in this order: names with commas between, in double quotes if they have commas themselves; `address.city` reaches
+    /// into a struct
+    #[arg(long, value_name = "NAMES", value_parser = column_names)]
+    columns: Option<ColumnNames>,
 
     /// Rows of a row group (Entasis, Parquet)
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -74,10 +78,9 @@ JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_byte
 
 /// Converts.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let (out, asked) = arguments.paths.split_last().ok_or_else(|| Failure::usage("no output"))?;
-    let inputs = paths::expand(asked)?;
+    let inputs = paths::expand(&arguments.inputs)?;
     let mut done = Vec::new();
-    for job in jobs(arguments, inputs, out)? {
+    for job in jobs(arguments, inputs, &arguments.output)? {
         let converted = convert(arguments, &job)?;
         if !report.json {
             writeln!(report.out, "{converted}")?;
@@ -143,7 +146,7 @@ fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Fai
         input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     }
     let options = InputOptions {
-        columns: arguments.columns.clone(),
+        columns: arguments.columns.clone().map(|names| names.0),
         threads: threads(arguments.threads),
         csv: arguments.csv.options(),
         ..InputOptions::default()
@@ -187,7 +190,7 @@ fn write(
     mut input: Box<dyn Input>,
     options: &OutputOptions,
 ) -> Result<(u64, u64), Failure> {
-    if let Some(folder) = job.output.parent().filter(|_| is_folder(arguments.paths.last().unwrap_or(&job.output))) {
+    if let Some(folder) = job.output.parent().filter(|_| is_folder(&arguments.output)) {
         fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }
     let mut output = output::create(&job.output, job.format, &input.schema(), options)?;
@@ -235,9 +238,9 @@ impl std::fmt::Display for Converted<'_> {
         };
         write!(
             formatter,
-            "{input} → {}: {} rows, {} → {} ({}), {}",
+            "{input} → {}: {}, {} → {} ({}), {}",
             self.job.output.display(),
-            units::grouped(self.rows),
+            units::counted(self.rows, "row"),
             units::bytes(self.input_bytes),
             units::bytes(self.output_bytes),
             units::percent(self.output_bytes, self.input_bytes),

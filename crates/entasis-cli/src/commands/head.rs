@@ -14,6 +14,9 @@ use crate::output;
 use crate::table::Table;
 
 /// Show the first rows of a table
+///
+/// In the table that is shown, ∅ stands for null and … for the rest of a value that is too long. Dates and times that no calendar has are
+/// shown as numbers with their unit. --format csv and --json have every value in full.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -21,7 +24,7 @@ pub struct Arguments {
     input: OneInput,
 
     /// How many rows
-    #[arg(short = 'n', long = "rows", value_name = "ROWS", default_value_t = 10)]
+    #[arg(short = 'n', long = "rows", value_name = "ROWS", default_value_t = 10, value_parser = rows, allow_negative_numbers = true)]
     rows: u32,
 
     /// How to show them; `arrow` is an IPC stream for other programs
@@ -41,9 +44,13 @@ Examples:
   entasis head trips.ent
   entasis head trips.parquet -n 3 --columns city,price
   entasis head trips.ent --format csv > first.csv
-  entasis head trips.ent -n 1000 --format arrow | python3 -c 'import sys, pyarrow as pa; print(pa.ipc.open_stream(sys.stdin.buffer).read_all())'
+  entasis head trips.ent -n 1000 --format arrow > first.arrows
 
 JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]}";
+
+fn rows(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("not a number of rows from 0 to {}", u32::MAX))
+}
 
 /// Shows the first rows.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {

@@ -12,6 +12,7 @@ use csv::ByteRecord;
 
 use super::csv_blank::BlankLines;
 use crate::exit::Failure;
+use crate::table::printable;
 
 /// Reads records of any number of fields, and knows where they are.
 pub struct Scanner {
@@ -57,7 +58,7 @@ impl Scanner {
 
     /// "line 7, column 3 (price)": where an editor finds the field.
     pub fn place(&self, record: &ByteRecord, column: usize) -> String {
-        let name = self.names.get(column).map_or(String::new(), |name| format!(" ({name})"));
+        let name = self.names.get(column).map_or(String::new(), |name| format!(" ({})", printable(name)));
         format!("line {}, column {}{name}", self.line(record, column), column + 1)
     }
 

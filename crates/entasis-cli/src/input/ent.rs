@@ -19,7 +19,7 @@ struct EntInput {
 
 /// Opens an Entasis file, for the commands that look into it.
 pub fn open_reader(path: &Path) -> Result<Reader, Failure> {
-    paths::refuse_folder(path)?;
+    paths::require_file(path)?;
     Ok(Reader::open(path)?)
 }
 

@@ -75,7 +75,7 @@ impl Default for CsvOptions {
 
 /// Opens a table.
 pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
-    paths::refuse_folder(path)?;
+    paths::require_file(path)?;
     let input: Box<dyn Input> = match format {
         Format::Ent => ent::open(path, options)?,
         Format::Parquet => parquet::open(path, options)?,

@@ -202,7 +202,16 @@ impl Measured {
 
 fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
     let mut table = Table::new(&[
-        "table", "column", "type", ">distinct", ">nulls", ">sorted", ">bits", ">GB/s", ">±", "encoded as",
+        "table",
+        "column",
+        "type",
+        ">distinct",
+        ">nulls",
+        ">sorted",
+        ">bits",
+        ">GB/s",
+        ">±",
+        "encoded as",
     ]);
     for column in columns {
         let ratio =

@@ -55,8 +55,8 @@ fn print(reader: &Reader, path: &str, record: &ColumnRecord, out: &mut dyn Write
         }
         for (number, stored) in chunk.blocks.iter().enumerate() {
             let (offset, size) = (units::grouped(stored.offset), units::grouped(stored.size_bytes));
-            let rows = units::grouped(u64::from(stored.rows));
-            write!(out, "  row group {row_group}, block {number}: {rows} rows, {size} bytes at {offset}")?;
+            let rows = units::counted(u64::from(stored.rows), "row");
+            write!(out, "  row group {row_group}, block {number}: {rows}, {size} bytes at {offset}")?;
             writeln!(out, "{}", zone_words(record, stored))?;
             print_node(out, &reader.block(record, row_group, number)?.cascade(), 2)?;
         }
@@ -66,7 +66,7 @@ fn print(reader: &Reader, path: &str, record: &ColumnRecord, out: &mut dyn Write
 
 fn zone_words(record: &ColumnRecord, stored: &BlockRef) -> String {
     let range = zone::range_of(&stored.zone, record.field.data_type());
-    let mut words = format!(", {} nulls", units::grouped(stored.zone.null_count));
+    let mut words = format!(", {}", units::counted(stored.zone.null_count, "null"));
     if let Some(distinct) = stored.zone.distinct {
         words.push_str(&format!(", about {} distinct values", units::grouped(distinct)));
     }
@@ -81,9 +81,9 @@ fn zone_words(record: &ColumnRecord, stored: &BlockRef) -> String {
 
 fn print_node(out: &mut dyn Write, node: &Cascade, depth: usize) -> io::Result<()> {
     let indent = "  ".repeat(depth);
-    let (rows, size) = (units::grouped(node.rows as u64), units::grouped(node.size_bytes));
+    let (values, size) = (units::counted(node.rows as u64, "value"), units::grouped(node.size_bytes));
     let parameters = if node.parameters.is_empty() { String::new() } else { format!(", {}", node.parameters) };
-    writeln!(out, "{indent}{} ({}): {rows} values, {size} bytes{parameters}", node.encoding, node.id)?;
+    writeln!(out, "{indent}{} ({}): {values}, {size} bytes{parameters}", node.encoding, node.id)?;
     node.children.iter().try_for_each(|child| print_node(out, child, depth + 1))
 }
 

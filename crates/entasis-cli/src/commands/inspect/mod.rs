@@ -14,7 +14,7 @@ use crate::input;
 
 pub use summary::print_columns;
 
-/// Show what an Entasis file holds: columns, how each is encoded and why it is as large as it is
+/// Show what an Entasis file holds: its columns, how large each is and how it is encoded
 ///
 /// Of each column: its bytes, their share of the file, how many times larger it is decoded (ratio), nulls, least and greatest value
 /// (… marks a bound that was cut), and the cascades of its blocks, as `Dictionary(BitPacking, Fsst)`. Then a map of the file.
