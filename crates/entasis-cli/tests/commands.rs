@@ -1,5 +1,7 @@
 //! Every command on small tables: what it prints, its JSON, its exit code.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -11,7 +11,8 @@ fn the_readme_is_true() {
     let folder = tempfile::tempdir().unwrap();
     std::env::set_current_dir(folder.path()).unwrap();
     let ids = Arc::new(Int64Array::from_iter_values(0..5_000)) as ArrayRef;
-    let prices = Arc::new(Float64Array::from_iter_values((0..5_000).map(|row| f64::from(row % 90) / 100.0))) as ArrayRef;
+    let prices =
+        Arc::new(Float64Array::from_iter_values((0..5_000).map(|row| f64::from(row % 90) / 100.0))) as ArrayRef;
     let batch = RecordBatch::try_from_iter([("id", ids), ("price", prices)]).unwrap();
     snippet(batch).unwrap();
 }
