@@ -102,7 +102,8 @@ fn dictionaries_below_structs_and_lists_fit_arrow_files() {
 /// Rows with dictionaries at the top, in a struct and in a list of structs; the words shift from row to row.
 fn worded(start: usize, rows: usize) -> RecordBatch {
     let words = |items: usize, shift: usize| -> ArrayRef {
-        let word = |item: usize| (!item.is_multiple_of(7)).then(|| format!("w{}", (start + item + shift) / 1_000 % 250));
+        let word =
+            |item: usize| (!item.is_multiple_of(7)).then(|| format!("w{}", (start + item + shift) / 1_000 % 250));
         let words: Vec<Option<String>> = (0..items).map(word).collect();
         let keyed = words.iter().map(Option::as_deref).collect::<arrow_array::DictionaryArray<UInt8Type>>();
         Arc::new(keyed)
