@@ -1,5 +1,6 @@
 //! Columns asked for by name, on tables in memory: what `--columns` means for formats whose readers can't do it themselves.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ impl Picks {
     /// several columns have means all of them.
     pub fn new(schema: &Schema, names: &[String], path: &Path) -> Result<Self, Failure> {
         let mut picks = Vec::new();
+        refuse_repeats(names)?;
         for name in names {
             let found = find(schema.fields(), name);
             if found.is_empty() {
@@ -134,7 +136,17 @@ fn narrowed(column: &ArrayRef, pick: &Pick) -> ArrayRef {
     }
 }
 
-fn unknown(schema: &Schema, name: &str, path: &Path) -> Failure {
+/// Refuses a name that is given twice: a table of one column more than was asked for, or of one less, helps nobody.
+pub fn refuse_repeats(names: &[String]) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    match names.iter().find(|name| !seen.insert(name.as_str())) {
+        Some(name) => Err(Failure::usage(format!("--columns names {name:?} twice"))),
+        None => Ok(()),
+    }
+}
+
+/// A name without a column.
+pub fn unknown(schema: &Schema, name: &str, path: &Path) -> Failure {
     const SHOWN: usize = 20;
     let names: Vec<&str> = schema.fields().iter().take(SHOWN).map(|field| field.name().as_str()).collect();
     let more = if schema.fields().len() > SHOWN { ", …" } else { "" };

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
+use serde_json::{Value, json};
 
 /// What a run came to. Scripts rely on the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,35 @@ pub enum Exit {
     Corrupt = 3,
     /// A file can't be found, read or written.
     Io = 4,
+}
+
+impl Exit {
+    /// What JSON calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Exit::Good => "good",
+            Exit::Different => "different",
+            Exit::Usage => "usage",
+            Exit::Corrupt => "corrupt",
+            Exit::Io => "io",
+        }
+    }
+}
+
+/// One form for every command, whoever met the error.
+fn io_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "is a folder".to_owned(),
+        // Only folders are made where something may be.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "is no folder".to_owned(),
+        io::ErrorKind::StorageFull => "no space left on the device".to_owned(),
+        _ => {
+            let words = error.to_string();
+            words.split(" (os error").next().unwrap_or(&words).to_owned()
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -56,8 +86,13 @@ impl Failure {
     }
 
     /// A file can't be found, read or written.
-    pub fn io(path: &Path, error: impl Display) -> Self {
-        Failure::Told { exit: Exit::Io, message: format!("{}: {error}", path.display()) }
+    pub fn io(path: &Path, error: &io::Error) -> Self {
+        Self::unusable(path, io_words(error))
+    }
+
+    /// As [`Failure::io`], where not the operating system says why.
+    pub fn unusable(path: &Path, what: impl Display) -> Self {
+        Failure::Told { exit: Exit::Io, message: format!("{}: {what}", path.display()) }
     }
 
     /// Arrow's readers wrap errors of the file system: those are I/O, all others are the file's content.
@@ -88,8 +123,14 @@ impl Failure {
     fn from_file(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => Self::corrupt(path, source),
-            _ => Self::io(path, source),
+            _ => Self::io(path, &source),
         }
+    }
+
+    /// For programs, as the help describes it.
+    pub fn to_json(&self) -> Value {
+        let exit = self.exit();
+        json!({ "error": { "kind": exit.name(), "message": self.to_string(), "exit_code": exit as u8 } })
     }
 
     /// What the shell sees.
@@ -115,7 +156,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::Told { exit: Exit::Io, message: format!("standard output: {error}") },
+            _ => Self::unusable(Path::new("standard output"), io_words(&error)),
         }
     }
 }
@@ -127,6 +168,11 @@ impl From<entasis::Error> for Failure {
             entasis::ErrorKind::InvalidArgument => Exit::Usage,
             entasis::ErrorKind::Io => Exit::Io,
         };
-        Failure::Told { exit, message: error.to_string() }
+        match error {
+            entasis::Error::Io { path, source } => Self::io(Path::new(&path), &source),
+            // The exit code says already what kind of error this is.
+            entasis::Error::InvalidArgument(message) => Failure::Told { exit, message },
+            other => Failure::Told { exit, message: other.to_string() },
+        }
     }
 }

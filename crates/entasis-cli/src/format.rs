@@ -35,12 +35,11 @@ impl Format {
         }
     }
 
-    /// The format that was asked for, else that of the extension.
-    pub fn of(path: &Path, asked: Option<Format>, flag: &str) -> Result<Format, Failure> {
+    /// The format that was asked for, else that of the extension; `remedy` is what to do if there is neither.
+    pub fn of(path: &Path, asked: Option<Format>, remedy: &str) -> Result<Format, Failure> {
         asked.or_else(|| Format::from_extension(path)).ok_or_else(|| {
             Failure::usage(format!(
-                "{}: the name's extension tells no format (.ent .parquet .pq .csv .arrow .ipc .feather .arrows); \
-                 say which with {flag}",
+                "{}: the name's extension tells no format (.ent .parquet .pq .csv .arrow .ipc .feather .arrows); {remedy}",
                 path.display()
             ))
         })

@@ -26,7 +26,7 @@ pub fn expand(asked: &[PathBuf]) -> Result<Vec<Found>, Failure> {
             let before = found.len();
             walk(path, Path::new(""), &mut found)?;
             if found.len() == before {
-                return Err(Failure::io(path, "the folder has no file of a known format"));
+                return Err(Failure::unusable(path, "the folder has no file of a known format"));
             }
         } else if path.exists() {
             found.push(bare(path.clone()));
@@ -37,13 +37,22 @@ pub fn expand(asked: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
+/// Refuses a folder where one file is meant, and what isn't there.
+pub fn require_file(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Failure::usage(format!("{}: is a folder, not a file", path.display()))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::io(path, &error)),
+    }
+}
+
 fn bare(path: PathBuf) -> Found {
     let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
     Found { path, relative }
 }
 
 fn walk(folder: &Path, below: &Path, found: &mut Vec<Found>) -> Result<(), Failure> {
-    let failure = |error| Failure::io(folder, error);
+    let failure = |error| Failure::io(folder, &error);
     let mut entries = fs::read_dir(folder).map_err(failure)?.collect::<Result<Vec<_>, _>>().map_err(failure)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -65,7 +74,7 @@ fn walk(folder: &Path, below: &Path, found: &mut Vec<Found>) -> Result<(), Failu
 }
 
 fn matching(pattern: &Path) -> Result<Vec<Found>, Failure> {
-    let missing = || Failure::io(pattern, "no such file or folder");
+    let missing = || Failure::unusable(pattern, "no such file or folder");
     let text = pattern.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
     let paths = glob::glob(text).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
     let mut found = Vec::new();
@@ -76,5 +85,5 @@ fn matching(pattern: &Path) -> Result<Vec<Found>, Failure> {
         }
     }
     found.sort();
-    if found.is_empty() { Err(Failure::io(pattern, "no file matches")) } else { Ok(found) }
+    if found.is_empty() { Err(Failure::unusable(pattern, "no file matches")) } else { Ok(found) }
 }

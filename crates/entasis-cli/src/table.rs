@@ -75,16 +75,24 @@ pub fn printable(text: &str) -> String {
     cut(text, WORDS_WIDTH)
 }
 
+/// One line, as long as it is, that can't steer the terminal.
+pub fn without_controls(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+fn harmless(character: char) -> char {
+    match character {
+        '\n' => '⏎',
+        '\t' => ' ',
+        other if other.is_control() => '�',
+        other => other,
+    }
+}
+
 fn cut(text: &str, cell_width: usize) -> String {
     let mut cell = String::new();
     let mut width = 0;
-    for character in text.chars() {
-        let shown = match character {
-            '\n' => '⏎',
-            '\t' => ' ',
-            other if other.is_control() => '�',
-            other => other,
-        };
+    for shown in text.chars().map(harmless) {
         width += shown.width().unwrap_or(0);
         if width > cell_width {
             cell.push('…');

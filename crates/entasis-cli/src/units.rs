@@ -13,6 +13,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 row`, `1,234 rows`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// Bytes with a decimal unit and three significant digits: `1234567` as `1.23 MB`.
 pub fn bytes(size_bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -63,6 +68,7 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!([counted(1, "row"), counted(0, "row")], ["1 row", "0 rows"]);
         assert_eq!(bytes(999), "999 B");
         assert_eq!(bytes(1_234_567), "1.23 MB");
         assert_eq!(bytes(999_999), "1.00 MB");

@@ -7,10 +7,11 @@ use arrow_array::{
     Time32SecondArray,
 };
 use arrow_cast::cast;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use entasis::zone::{Bound, Zone, ZoneValue};
 use entasis::{BlockRef, ColumnRecord};
+
+use crate::cells;
 
 /// Least and greatest value of some blocks, as far as zones tell.
 #[derive(Clone, Debug, Default)]
@@ -79,8 +80,7 @@ fn outermost<'a>(
 fn text(value: &ZoneValue, data_type: &DataType) -> String {
     let shown = array(value, data_type).and_then(|array| {
         let array = array.ok_or_else(|| ArrowError::NotYetImplemented(String::new()))?;
-        let options = FormatOptions::new().with_display_error(true);
-        Ok(ArrayFormatter::try_new(&array, &options)?.value(0).to_string())
+        Ok(cells::formatter(&array)?.value(0).to_string())
     });
     match (shown, value, data_type) {
         (Ok(text), ..) => text,
@@ -163,6 +163,7 @@ mod tests {
             (ZoneValue::Float(-0.0), DataType::Float64, "0"),
             (ZoneValue::Bytes(b"abc".to_vec()), DataType::Utf8, "abc"),
             (ZoneValue::Bytes(vec![0xff, 1]), DataType::Binary, "0xff01"),
+            (ZoneValue::Int(i64::MAX.into()), DataType::Date64, "9223372036854775807 ms"),
             (ZoneValue::Int(i128::MAX), DataType::Date32, "170141183460469231731687303715884105727"),
         ] {
             assert_eq!(text(&value, &data_type), expected, "{data_type}");

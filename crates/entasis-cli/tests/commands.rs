@@ -1,6 +1,11 @@
 //! Every command on small tables: what it prints, its JSON, its exit code.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use common::{Place, nested, parquet_bytes, table};
 
@@ -93,16 +98,35 @@ fn inspect_shows_columns_bytes_and_nodes() {
 fn inspect_bytes_lists_all_bytes_in_order() {
     let place = with_table(100);
     let value = place.json(&["inspect", "t.ent", "--bytes"]);
-    let parts = value["parts"].as_array().unwrap();
-    let is_inner = |part: &&serde_json::Value| part["what"].as_str().unwrap().starts_with("  ");
-    let mut end = 0;
-    for part in parts.iter().filter(|part| !is_inner(part)) {
-        assert_eq!(part["offset"].as_u64(), Some(end), "{part}");
-        end += part["size_bytes"].as_u64().unwrap();
-    }
+    let mut sections = BTreeSet::new();
+    let end = end_of(&value["parts"], 0, &mut sections);
     assert_eq!(end, std::fs::metadata(place.path("t.ent")).unwrap().len());
-    assert!(parts.iter().filter(is_inner).count() > 9);
-    assert!(place.good(&["inspect", "t.ent", "--bytes"]).contains("file.md, Trailer"));
+    for section in &sections {
+        let (page, heading) = section.split_once(", ").unwrap();
+        let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec").join(page);
+        let text = std::fs::read_to_string(&spec).unwrap_or_else(|error| panic!("{section}: {error}"));
+        let is_there = text.lines().any(|line| line.starts_with('#') && line.trim_start_matches(['#', ' ']) == heading);
+        assert!(is_there, "{section:?} is no section");
+    }
+    for section in ["file.md, Trailer", "file.md, Column record", "block.md, Checksum runs", "encodings.md, BitPacking"]
+    {
+        assert!(sections.contains(section), "{section}: {sections:?}");
+    }
+    let text = place.good(&["inspect", "t.ent", "--bytes"]);
+    assert!(text.contains("  record of column \"price\"") && text.contains("    node "), "{text}");
+}
+
+/// Where `parts` end, which begin at `start`; every part's children cover it.
+fn end_of(parts: &serde_json::Value, start: u64, sections: &mut BTreeSet<String>) -> u64 {
+    parts.as_array().unwrap().iter().fold(start, |end, part| {
+        assert_eq!(part["offset"].as_u64(), Some(end), "{part}");
+        sections.insert(part["section"].as_str().unwrap().to_owned());
+        let next = end + part["size_bytes"].as_u64().unwrap();
+        if part["children"].as_array().is_some_and(|children| !children.is_empty()) {
+            assert_eq!(end_of(&part["children"], end, sections), next, "{part}");
+        }
+        next
+    })
 }
 
 #[test]
@@ -181,6 +205,9 @@ fn bench_columns_describes_every_column() {
     let id = &value["columns"][0];
     assert_eq!((id["distinct_ratio"].as_f64(), id["sorted_ratio"].as_f64()), (Some(1.0), Some(1.0)));
     assert_eq!(value["columns"][1]["nulls"], 120);
+    let seconds = |name: &str| id[name].as_f64().unwrap();
+    let (least, median) = (seconds("decode_seconds_least"), seconds("decode_seconds"));
+    assert!(0.0 < least && least <= median && median <= seconds("decode_seconds_most"), "{id}");
     assert!(id["bits_per_value"].as_f64() > Some(0.0) && id["cascades"][0].is_string());
     assert!(place.good(&["bench", "columns", "a.parquet", "--rounds", "1"]).contains("encoded as"));
 }

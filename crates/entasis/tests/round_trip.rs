@@ -262,12 +262,34 @@ fn the_layout_covers_every_byte_once() {
         let rows = generator.below(7_000);
         let batch = generator.batch(&schema, rows);
         let reader = Reader::from_bytes(write(&schema, &[batch], small_groups())).unwrap();
-        let mut end = 0;
-        for part in reader.layout().unwrap() {
-            assert_eq!(part.offset, end, "{part:?}");
-            end += part.size_bytes;
-        }
-        assert_eq!(end, reader.size_bytes());
+        assert_eq!(end_of(&reader.layout().unwrap(), 0), reader.size_bytes());
+    }
+}
+
+/// Where `parts` end, which begin at `start` and leave no gap, their own parts neither.
+fn end_of(parts: &[entasis::Part], start: u64) -> u64 {
+    parts.iter().fold(start, |end, part| {
+        assert_eq!(part.offset, end, "{part:?}");
+        assert!(part.children.is_empty() || end_of(&part.children, end) == end + part.size_bytes, "{part:?}");
+        end + part.size_bytes
+    })
+}
+
+#[test]
+fn metadata_pages_are_taken_apart() {
+    let fields: Vec<_> = (0..200).map(|index| Field::new(format!("column {index}"), DataType::Int64, true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = Generator::new(7).batch(&schema, 10);
+    let layout = Reader::from_bytes(write(&schema, &[batch], small_groups())).unwrap().layout().unwrap();
+    let pages: Vec<_> = layout.iter().filter(|part| part.what.starts_with("metadata page")).collect();
+    assert!(pages.len() > 1, "some record lies in two pages");
+    assert!(pages.iter().all(|page| page.children.last().unwrap().what == "checksum of the page"));
+    let pieces: Vec<&str> = pages.iter().flat_map(|page| &page.children).map(|piece| piece.what.as_str()).collect();
+    for index in 0..200 {
+        assert!(pieces.contains(&format!("record of column \"column {index}\"").as_str()));
+    }
+    for piece in ["record table", "hash index", "file record"] {
+        assert!(pieces.contains(&piece), "{piece}");
     }
 }
 

@@ -5,10 +5,11 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use arrow_schema::Schema;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CsvArguments, Report, threads};
+use super::{ColumnNames, CsvArguments, Report, column_names, threads};
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{self, Chained, Input, InputOptions};
@@ -25,10 +26,13 @@ use crate::units;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Files, folders (every table below them) or patterns like 'data/*.parquet'; last the file or folder to write (a folder
-    /// exists, or ends with /)
-    #[arg(required = true, num_args = 2.., value_names = ["IN", "OUT"])]
-    paths: Vec<PathBuf>,
+    /// What to read: files, folders (every table below them) or patterns like 'data/*.parquet'
+    #[arg(required = true, value_name = "IN")]
+    inputs: Vec<PathBuf>,
+
+    /// The file to write, or a folder for a file each: one that exists, or a name that ends with /
+    #[arg(required = true, value_name = "OUT")]
+    output: PathBuf,
 
     /// Format of the inputs, if their extensions don't tell
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -38,9 +42,10 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
 
-    /// Columns to keep, in this order: names with commas between; `address.city` reaches into a struct
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    columns: Option<Vec<String>>,
+    /// Columns to keep, in this order: names with commas between, in double quotes if they have commas themselves; `address.city` reaches
+    /// into a struct
+    #[arg(long, value_name = "NAMES", value_parser = column_names)]
+    columns: Option<ColumnNames>,
 
     /// Rows of a row group (Entasis, Parquet)
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -63,19 +68,19 @@ Examples:
   entasis convert days/ out/ --to parquet
   entasis convert zip.csv zip.ent --types zip=string
 
-CSV: the first line holds the names; empty fields are nulls. Ragged rows, values that aren't of
-their column's type and text that isn't UTF-8 are errors that name line and column; nothing is
-written then.
+CSV: the first line holds the names; empty fields are nulls. Blank lines are skipped, but in a file
+of one column each is a row with a null, as DuckDB reads it. Ragged rows, values that aren't of
+their column's type or beyond its range (1e400) and text that isn't UTF-8 are errors that name line
+and column; nothing is written then.
 
 JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\",
   \"seconds\"}]}";
 
 /// Converts.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let (out, asked) = arguments.paths.split_last().ok_or_else(|| Failure::usage("no output"))?;
-    let inputs = paths::expand(asked)?;
+    let inputs = paths::expand(&arguments.inputs)?;
     let mut done = Vec::new();
-    for job in jobs(arguments, inputs, out)? {
+    for job in jobs(arguments, inputs, &arguments.output)? {
         let converted = convert(arguments, &job)?;
         if !report.json {
             writeln!(report.out, "{converted}")?;
@@ -96,9 +101,10 @@ struct Job {
 }
 
 fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job>, Failure> {
-    let with_format = |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "--from")?));
+    let with_format =
+        |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "say which with --from")?));
     if !is_folder(out) {
-        let format = Format::of(out, arguments.to, "--to (or end a folder's name with /)")?;
+        let format = Format::of(out, arguments.to, "say which with --to, or end a folder's name with /")?;
         let inputs = inputs.iter().map(with_format).collect::<Result<_, Failure>>()?;
         return Ok(vec![Job { inputs, output: out.to_owned(), format }]);
     }
@@ -137,29 +143,57 @@ fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Fai
     let mut input_bytes = 0;
     for (path, _) in &job.inputs {
         refuse_same(path, &job.output)?;
-        input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, error))?.len();
+        input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     }
     let options = InputOptions {
-        columns: arguments.columns.clone(),
+        columns: arguments.columns.clone().map(|names| names.0),
         threads: threads(arguments.threads),
         csv: arguments.csv.options(),
         ..InputOptions::default()
     };
-    let input: Box<dyn Input> = match job.inputs.as_slice() {
-        [(path, format)] => input::open(path, *format, &options)?,
-        several => Box::new(Chained::new(several.to_vec(), options)?),
+    let input = open(job, &options)?;
+    let whole_days = job.format == Format::Parquet && has_whole_days(job, &input.schema(), &options)?;
+    let output_options = OutputOptions {
+        row_group_rows: arguments.row_group_rows.map(u64::from),
+        threads: threads(arguments.threads),
+        whole_days,
     };
-    let (rows, output_bytes) = write(arguments, job, input)?;
+    let (rows, output_bytes) = write(arguments, job, input, &output_options)?;
     Ok(Converted { job, rows, input_bytes, output_bytes, seconds: started.elapsed().as_secs_f64() })
 }
 
-fn write(arguments: &Arguments, job: &Job, mut input: Box<dyn Input>) -> Result<(u64, u64), Failure> {
-    let options =
-        OutputOptions { row_group_rows: arguments.row_group_rows.map(u64::from), threads: threads(arguments.threads) };
-    if let Some(folder) = job.output.parent().filter(|_| is_folder(arguments.paths.last().unwrap_or(&job.output))) {
-        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
+fn open(job: &Job, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    Ok(match job.inputs.as_slice() {
+        [(path, format)] => input::open(path, *format, options)?,
+        several => Box::new(Chained::new(several.to_vec(), options.clone())?),
+    })
+}
+
+/// Looks at all values of date64 columns, which are rare: their Parquet type is decided before the first row is written.
+fn has_whole_days(job: &Job, schema: &Schema, options: &InputOptions) -> Result<bool, Failure> {
+    let names = output::names_with_date64(schema);
+    if names.is_empty() {
+        return Ok(false);
     }
-    let mut output = output::create(&job.output, job.format, &input.schema(), &options)?;
+    let options = InputOptions { columns: Some(names), ..options.clone() };
+    for batch in open(job, &options)? {
+        if !output::are_whole_days(&batch?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn write(
+    arguments: &Arguments,
+    job: &Job,
+    mut input: Box<dyn Input>,
+    options: &OutputOptions,
+) -> Result<(u64, u64), Failure> {
+    if let Some(folder) = job.output.parent().filter(|_| is_folder(&arguments.output)) {
+        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
+    }
+    let mut output = output::create(&job.output, job.format, &input.schema(), options)?;
     let progress = Progress::new(&job.output.display().to_string());
     let of_rows = input.rows().map_or(String::new(), |rows| format!(" of {}", units::grouped(rows)));
     let mut rows = 0;
@@ -204,9 +238,9 @@ impl std::fmt::Display for Converted<'_> {
         };
         write!(
             formatter,
-            "{input} → {}: {} rows, {} → {} ({}), {}",
+            "{input} → {}: {}, {} → {} ({}), {}",
             self.job.output.display(),
-            units::grouped(self.rows),
+            units::counted(self.rows, "row"),
             units::bytes(self.input_bytes),
             units::bytes(self.output_bytes),
             units::percent(self.output_bytes, self.input_bytes),

@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     // One folder per user: what one has written there another can't replace.
     let own = || std::env::temp_dir().join(format!("entasis-demo-{}", rustix::process::getuid().as_raw()));
     let folder = arguments.folder.clone().unwrap_or_else(own);
-    fs::create_dir_all(&folder).map_err(|error| Failure::io(&folder, error))?;
+    fs::create_dir_all(&folder).map_err(|error| Failure::io(&folder, &error))?;
     let (parquet, ent) = (folder.join("trips.parquet"), folder.join("trips.ent"));
     output::write_file(&parquet, TRIPS)?;
     convert(&parquet, &ent)?;
@@ -86,13 +86,13 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 }
 
 fn open(path: &Path) -> Result<Stream<Box<dyn input::Input>>, Failure> {
-    let batches = input::open(path, Format::of(path, None, "an extension")?, &InputOptions::default())?;
+    let batches = input::open(path, Format::of(path, None, "rename it")?, &InputOptions::default())?;
     Ok(Stream { schema: batches.schema(), batches })
 }
 
 fn convert(parquet: &Path, ent: &Path) -> Result<(), Failure> {
     let table = open(parquet)?;
-    let options = OutputOptions { row_group_rows: None, threads: 1 };
+    let options = OutputOptions { row_group_rows: None, threads: 1, whole_days: false };
     let mut output = output::create(ent, Format::Ent, &table.schema, &options)?;
     for batch in table.batches {
         output.write(&batch?)?;

@@ -1,19 +1,22 @@
 //! `entasis head`
 
 use arrow_array::RecordBatch;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{OneInput, Report};
+use crate::cells;
 use crate::exit::{Exit, Failure};
 use crate::input::InputOptions;
 use crate::output;
 use crate::table::Table;
 
 /// Show the first rows of a table
+///
+/// In the table that is shown, ∅ stands for null and … for the rest of a value that is too long. Dates and times that no calendar has are
+/// shown as numbers with their unit. --format csv and --json have every value in full.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -21,7 +24,7 @@ pub struct Arguments {
     input: OneInput,
 
     /// How many rows
-    #[arg(short = 'n', long = "rows", value_name = "ROWS", default_value_t = 10)]
+    #[arg(short = 'n', long = "rows", value_name = "ROWS", default_value_t = 10, value_parser = rows, allow_negative_numbers = true)]
     rows: u32,
 
     /// How to show them; `arrow` is an IPC stream for other programs
@@ -41,9 +44,13 @@ Examples:
   entasis head trips.ent
   entasis head trips.parquet -n 3 --columns city,price
   entasis head trips.ent --format csv > first.csv
-  entasis head trips.ent -n 1000 --format arrow | python3 -c 'import sys, pyarrow as pa; print(pa.ipc.open_stream(sys.stdin.buffer).read_all())'
+  entasis head trips.ent -n 1000 --format arrow > first.arrows
 
 JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]}";
+
+fn rows(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("not a number of rows from 0 to {}", u32::MAX))
+}
 
 /// Shows the first rows.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
@@ -55,6 +62,9 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     };
     let input = arguments.input.open(options)?;
     let schema = input.schema();
+    if arguments.format == Shape::Csv && !report.json {
+        output::check_csv(&arguments.input.path, &schema)?;
+    }
     let batches = input.collect::<Result<Vec<_>, Failure>>()?;
     let failure = |error| Failure::arrow(&arguments.input.path, error);
     match (report.json, arguments.format) {
@@ -63,7 +73,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
             report.json(&value)?;
         }
         (false, Shape::Table) => to_table(&schema, &batches).map_err(failure)?.print(report.out)?,
-        (false, Shape::Csv) => output::write_csv(&mut report.out, &schema, &batches).map_err(to_output)?,
+        (false, Shape::Csv) => report.out.write_all(&output::csv_text(&arguments.input.path, &schema, &batches)?)?,
         (false, Shape::Arrow) => to_arrow(report, &schema, &batches).map_err(to_output)?,
     }
     Ok(Exit::Good)
@@ -79,11 +89,9 @@ fn to_output(error: ArrowError) -> Failure {
 
 /// Calls `cell` with every value as text, row by row; nulls are `None`.
 fn for_each_row(batches: &[RecordBatch], mut row: impl FnMut(Vec<Option<String>>)) -> Result<(), ArrowError> {
-    let options = FormatOptions::new().with_display_error(true);
     for batch in batches {
         let columns = batch.columns();
-        let formatters =
-            columns.iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
+        let formatters = columns.iter().map(|column| cells::formatter(column)).collect::<Result<Vec<_>, _>>()?;
         let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
         for index in 0..batch.num_rows() {
             let cells = formatters.iter().zip(&nulls).map(|(formatter, nulls)| {

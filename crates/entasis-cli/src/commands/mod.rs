@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{self, CsvOptions, Input, InputOptions};
+use crate::paths;
 
 /// Entasis: columnar files (.ent) that are small, fast to decode, and open at once.
 #[derive(Parser)]
@@ -29,7 +30,7 @@ pub struct Arguments {
 
     /// Print one JSON value instead of text; each command's help lists the fields
     #[arg(long, global = true)]
-    json: bool,
+    pub json: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -39,7 +40,10 @@ Examples:
   entasis inspect trips.ent                  what was chosen, column by column
   entasis verify trips.ent --against trips.parquet
 
-Exit codes: 0 good · 1 comparison failed · 2 usage · 3 corrupt or unsupported file · 4 I/O";
+Exit codes: 0 good · 1 comparison failed · 2 usage · 3 corrupt or unsupported file · 4 I/O
+
+Errors are one line on standard error; with --json one line of JSON:
+  {\"error\": {\"kind\": \"different\" | \"usage\" | \"corrupt\" | \"io\", \"message\", \"exit_code\"}}";
 
 #[derive(Subcommand)]
 enum Command {
@@ -89,9 +93,10 @@ struct OneInput {
     #[arg(value_name = "FILE")]
     path: PathBuf,
 
-    /// Columns to keep, in this order: names with commas between; `address.city` reaches into a struct
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    columns: Option<Vec<String>>,
+    /// Columns to keep, in this order: names with commas between, in double quotes if they have commas themselves; `address.city` reaches
+    /// into a struct
+    #[arg(long, value_name = "NAMES", value_parser = column_names)]
+    columns: Option<ColumnNames>,
 
     /// Format of FILE, if its extension doesn't tell
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -103,10 +108,25 @@ struct OneInput {
 
 impl OneInput {
     fn open(&self, options: InputOptions) -> Result<Box<dyn Input>, Failure> {
-        let format = Format::of(&self.path, self.from, "--from")?;
-        let options = InputOptions { columns: self.columns.clone(), csv: self.csv.options(), ..options };
+        paths::require_file(&self.path)?;
+        let format = Format::of(&self.path, self.from, "say which with --from")?;
+        let options =
+            InputOptions { columns: self.columns.clone().map(|names| names.0), csv: self.csv.options(), ..options };
         input::open(&self.path, format, &options)
     }
+}
+
+/// Names of columns.
+#[derive(Clone, Debug)]
+struct ColumnNames(Vec<String>);
+
+/// Reads names as a line of CSV, without which a name with a comma could not be said.
+fn column_names(text: &str) -> Result<ColumnNames, String> {
+    let mut line = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    let mut record = csv::StringRecord::new();
+    let is_there = line.read_record(&mut record).map_err(|error| error.to_string())?;
+    // Nothing is the name of nothing, which a column may have.
+    Ok(ColumnNames(if is_there { record.iter().map(str::to_owned).collect() } else { vec![String::new()] }))
 }
 
 /// How CSV is read.

@@ -1,24 +1,25 @@
 //! `entasis verify`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use entasis::{Damage, Reader};
 use serde_json::{Value, json};
 
-use super::{CsvArguments, Report, threads};
+use super::{ColumnNames, CsvArguments, Report, column_names, threads};
 use crate::compare::{self, Stream};
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{self, Input, InputOptions};
+use crate::paths;
 use crate::progress::Progress;
 use crate::units;
 
-/// Check a file: all checksums and padding, every value by every path; or compare it with another
+/// Check that a file is whole, and compare its values with those of another
 ///
-/// Of an Entasis file every checksum is computed and every value decoded as a whole, selectively and row by row. All damaged parts
-/// are listed with their offsets. With --against, the values are then compared one by one, bit for bit, with those of another file of
-/// any format; the first difference is named.
+/// Of an Entasis file every checksum is computed, all padding looked at, and every value decoded as a whole, selectively and row by
+/// row. All damaged parts are listed with their offsets. With --against, the values are then compared one by one, bit for bit, with
+/// those of another file of any format; the first difference is named.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -26,13 +27,21 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     path: PathBuf,
 
-    /// File that should hold the same values
+    /// Format of FILE, if its extension doesn't tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<Format>,
+
+    /// File that should hold the same values, of any format
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
 
+    /// Format of OTHER, if its extension doesn't tell
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "against")]
+    against_from: Option<Format>,
+
     /// Compare only these columns
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "against")]
-    columns: Option<Vec<String>>,
+    #[arg(long, value_name = "NAMES", requires = "against", value_parser = column_names)]
+    columns: Option<ColumnNames>,
 
     #[command(flatten)]
     csv: CsvArguments,
@@ -53,21 +62,25 @@ JSON: {\"file\", \"rows\", \"size_bytes\", \"damages\": [{\"part\", \"offset\", 
 
 /// Verifies, and compares if asked to.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let format = Format::of(&arguments.path, None, "a known extension")?;
+    let format = format(&arguments.path, arguments.from, "--from")?;
     if format != Format::Ent && arguments.against.is_none() {
         return Err(Failure::usage(format!(
             "{}: only Entasis files carry what verify checks; compare others with --against",
             arguments.path.display()
         )));
     }
+    let other = match &arguments.against {
+        Some(path) => Some((path, self::format(path, arguments.against_from, "--against-from")?)),
+        None => None,
+    };
     let mut value = json!({ "file": arguments.path.display().to_string() });
     let mut exit = Exit::Good;
     if format == Format::Ent {
         exit = check(arguments, report, &mut value)?;
     }
     // Values of a damaged file say nothing about its source.
-    if let Some(other) = arguments.against.as_ref().filter(|_| exit == Exit::Good) {
-        let difference = differ(arguments, other)?;
+    if let Some((other, other_format)) = other.filter(|_| exit == Exit::Good) {
+        let difference = differ(arguments, [(&arguments.path, format), (other, other_format)])?;
         value["against"] = json!(other.display().to_string());
         value["difference"] = difference.as_ref().map_or(Value::Null, compare::Difference::to_json);
         if let Some(difference) = &difference {
@@ -85,8 +98,14 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     Ok(exit)
 }
 
+/// The format of a file that is there.
+fn format(path: &Path, asked: Option<Format>, flag: &str) -> Result<Format, Failure> {
+    paths::require_file(path)?;
+    Format::of(path, asked, &format!("say which with {flag}"))
+}
+
 fn check(arguments: &Arguments, report: &mut Report<'_>, value: &mut Value) -> Result<Exit, Failure> {
-    let reader = Reader::open(&arguments.path)?;
+    let reader = input::open_reader(&arguments.path)?;
     let damages = damages(&reader)?;
     value["rows"] = json!(reader.rows());
     value["size_bytes"] = json!(reader.size_bytes());
@@ -98,8 +117,8 @@ fn check(arguments: &Arguments, report: &mut Report<'_>, value: &mut Value) -> R
             writeln!(report.out, "{file}: corrupt {part} at byte {offset}: {what}")?;
         }
         if damages.is_empty() {
-            let (rows, size) = (units::grouped(reader.rows()), units::bytes(reader.size_bytes()));
-            writeln!(report.out, "{file}: whole ({rows} rows, {size})")?;
+            let (rows, size) = (units::counted(reader.rows(), "row"), units::bytes(reader.size_bytes()));
+            writeln!(report.out, "{file}: whole ({rows}, {size})")?;
         }
     }
     Ok(if damages.is_empty() { Exit::Good } else { Exit::Corrupt })
@@ -114,18 +133,19 @@ pub fn damages(reader: &Reader) -> Result<Vec<Damage>, Failure> {
     })?)
 }
 
-fn differ(arguments: &Arguments, other: &PathBuf) -> Result<Option<compare::Difference>, Failure> {
+fn differ(arguments: &Arguments, files: [(&PathBuf, Format); 2]) -> Result<Option<compare::Difference>, Failure> {
     let options = InputOptions {
-        columns: arguments.columns.clone(),
+        columns: arguments.columns.clone().map(|names| names.0),
         csv: arguments.csv.options(),
         threads: threads(None),
         ..InputOptions::default()
     };
-    let open = |path: &PathBuf| -> Result<Stream<Box<dyn Input>>, Failure> {
-        let batches = input::open(path, Format::of(path, None, "a known extension")?, &options)?;
+    let open = |(path, format): (&PathBuf, Format)| -> Result<Stream<Box<dyn Input>>, Failure> {
+        let batches = input::open(path, format, &options)?;
         Ok(Stream { schema: batches.schema(), batches })
     };
-    let (left, right) = (open(&arguments.path)?, open(other)?);
+    let [left, right] = files;
+    let (left, right) = (open(left)?, open(right)?);
     let progress = Progress::new("compare");
     let rows = left.batches.rows().or(right.batches.rows());
     compare::first(left, right, |done| {

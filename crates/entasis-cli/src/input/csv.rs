@@ -9,21 +9,26 @@ use arrow_csv::ReaderBuilder;
 use arrow_csv::reader::Reader;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
+use super::csv_blank::BlankLines;
 use super::csv_quotes::{OpenQuote, Quotes};
+use super::csv_range::RangeCheck;
 use super::{Counted, CsvOptions, Input, InputOptions, Position, csv_error, csv_types, open_counted};
 use crate::columns::Picks;
 use crate::exit::Failure;
 
 struct CsvInput {
     path: PathBuf,
-    reader: Reader<Quotes<Counted<File>>>,
+    reader: Reader<Quotes<BlankLines<Counted<File>>>>,
     open_quote: OpenQuote,
     position: Position,
     /// Of the whole file.
     file_schema: SchemaRef,
     /// Of what is kept.
     schema: SchemaRef,
+    /// The columns that are read, ascending.
+    columns: Vec<usize>,
     picks: Option<Picks>,
+    range_check: RangeCheck,
     rows_done: u64,
     is_done: bool,
 }
@@ -38,8 +43,9 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failu
     if let Some(picks) = &picks {
         builder = builder.with_projection(picks.roots());
     }
-    let (file, open_quote) = Quotes::new(file);
+    let (file, open_quote) = Quotes::new(BlankLines::new(file));
     let reader = builder.build(file).map_err(|error| Failure::arrow(path, error))?;
+    let columns = picks.as_ref().map_or_else(|| (0..file_schema.fields().len()).collect(), Picks::roots);
     let picks = picks.as_ref().map(Picks::among_roots);
     Ok(Box::new(CsvInput {
         path: path.to_owned(),
@@ -48,7 +54,9 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failu
         position,
         file_schema,
         schema,
+        columns,
         picks,
+        range_check: RangeCheck::new(path),
         rows_done: 0,
         is_done: false,
     }))
@@ -102,12 +110,16 @@ impl Iterator for CsvInput {
             let what = format!("line {line}: a field begins with a quote that is never closed");
             return Some(Err(Failure::corrupt(&self.path, what)));
         };
-        let batch = batch.and_then(|batch| match &self.picks {
-            Some(picks) => picks.apply(&batch),
-            None => Ok(batch),
+        let located = |error| csv_error::locate(&self.path, &self.file_schema, self.rows_done, error);
+        let batch = batch.map_err(located).and_then(|batch| {
+            self.range_check.check(&batch, &self.columns, self.rows_done)?;
+            self.rows_done += batch.num_rows() as u64;
+            match &self.picks {
+                Some(picks) => picks.apply(&batch).map_err(|error| Failure::arrow(&self.path, error)),
+                None => Ok(batch),
+            }
         });
-        self.rows_done += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-        Some(batch.map_err(|error| csv_error::locate(&self.path, &self.file_schema, self.rows_done, error)))
+        Some(batch)
     }
 }
 

@@ -10,20 +10,22 @@ use arrow_csv::ReaderBuilder;
 use arrow_schema::{ArrowError, Field, Schema};
 use csv::ByteRecord;
 
+use super::csv_blank::BlankLines;
 use crate::exit::Failure;
+use crate::table::printable;
 
 /// Reads records of any number of fields, and knows where they are.
 pub struct Scanner {
     path: PathBuf,
-    reader: csv::Reader<File>,
+    reader: csv::Reader<BlankLines<File>>,
     names: Vec<String>,
 }
 
 impl Scanner {
     /// Opens the file and reads the names on its first line.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| Failure::io(path, error))?;
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+        let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(BlankLines::new(file));
         let header = reader.byte_headers().map_err(|error| failure(path, error))?.clone();
         let mut scanner = Scanner { path: path.to_owned(), reader, names: Vec::new() };
         if header.is_empty() {
@@ -48,12 +50,15 @@ impl Scanner {
     fn line(&self, record: &ByteRecord, column: usize) -> u64 {
         let Some(position) = record.position() else { return 1 };
         let within: usize = record.iter().take(column).map(newlines).sum();
-        position.line() + leading_newlines(&self.path, position.byte()) + within as u64
+        // Blank lines of a single column are records: none stand between two of them.
+        let skips_lines = self.names.len() != 1 || position.byte() == 0;
+        let before = if skips_lines { leading_newlines(&self.path, position.byte()) } else { 0 };
+        position.line() + before + within as u64
     }
 
     /// "line 7, column 3 (price)": where an editor finds the field.
-    fn place(&self, record: &ByteRecord, column: usize) -> String {
-        let name = self.names.get(column).map_or(String::new(), |name| format!(" ({name})"));
+    pub fn place(&self, record: &ByteRecord, column: usize) -> String {
+        let name = self.names.get(column).map_or(String::new(), |name| format!(" ({})", printable(name)));
         format!("line {}, column {}{name}", self.line(record, column), column + 1)
     }
 
@@ -94,7 +99,7 @@ fn leading_newlines(path: &Path, offset: u64) -> u64 {
 
 fn failure(path: &Path, error: csv::Error) -> Failure {
     match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::io(path, error),
+        csv::ErrorKind::Io(error) => Failure::io(path, &error),
         other => Failure::corrupt(path, format!("{other:?}")),
     }
 }

@@ -7,12 +7,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where the parser stands (RFC 4180).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub enum State {
+    /// A field begins.
     FieldStart,
+    /// In a field without quotes, or behind a quoted one.
     Unquoted,
+    /// Inside quotes.
     Quoted,
     /// Behind a quote inside a quoted field: the end of the field, or half of a doubled quote.
     QuoteInQuoted,
+}
+
+impl State {
+    /// Behind `byte`.
+    pub fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (State::Quoted, b'"') => State::QuoteInQuoted,
+            (State::FieldStart | State::QuoteInQuoted, b'"') | (State::Quoted, _) => State::Quoted,
+            (_, b',' | b'\n' | b'\r') => State::FieldStart,
+            _ => State::Unquoted,
+        }
+    }
 }
 
 /// Passes bytes on and keeps track of quotes.
@@ -46,16 +61,10 @@ impl<R> Quotes<R> {
 
     fn watch(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            self.state = match (self.state, byte) {
-                (State::FieldStart, b'"') => {
-                    self.opened = self.line;
-                    State::Quoted
-                }
-                (State::Quoted, b'"') => State::QuoteInQuoted,
-                (State::QuoteInQuoted, b'"') | (State::Quoted, _) => State::Quoted,
-                (_, b',' | b'\n' | b'\r') => State::FieldStart,
-                _ => State::Unquoted,
-            };
+            if self.state == State::FieldStart && byte == b'"' {
+                self.opened = self.line;
+            }
+            self.state = self.state.after(byte);
             self.line += u64::from(byte == b'\n');
         }
         let open = if self.state == State::Quoted { self.opened } else { 0 };

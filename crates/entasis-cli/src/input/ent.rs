@@ -7,7 +7,9 @@ use arrow_schema::SchemaRef;
 use entasis::{Batches, ReadRequest, Reader};
 
 use super::{Input, InputOptions};
+use crate::columns;
 use crate::exit::Failure;
+use crate::paths;
 
 struct EntInput {
     batches: Batches,
@@ -15,16 +17,35 @@ struct EntInput {
     rows_done: u64,
 }
 
-/// Opens an Entasis file.
+/// Opens an Entasis file, for the commands that look into it.
+pub fn open_reader(path: &Path) -> Result<Reader, Failure> {
+    paths::require_file(path)?;
+    Ok(Reader::open(path)?)
+}
+
+/// Opens an Entasis file as a table.
 pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
-    let reader = Reader::open(path)?;
+    let reader = open_reader(path)?;
     let mut request =
         ReadRequest { batch_rows: options.batch_rows, threads: options.threads, ..ReadRequest::default() };
     if let Some(columns) = &options.columns {
-        request.projection = reader.projection(columns)?;
+        columns::refuse_repeats(columns)?;
+        request.projection = reader.projection(columns).map_err(|error| untold(&reader, columns, path, error))?;
     }
     request.rows = options.row_limit.map(|limit| 0..limit.min(reader.rows()));
     Ok(Box::new(EntInput { batches: reader.read(request)?, rows: reader.rows(), rows_done: 0 }))
+}
+
+/// Why columns weren't found. A name without a column is told as for all other formats.
+fn untold(reader: &Reader, names: &[String], path: &Path, error: entasis::Error) -> Failure {
+    let is_unknown = |name: &&String| {
+        let found = reader.projection(std::slice::from_ref(*name));
+        matches!(found, Err(entasis::Error::InvalidArgument(_)))
+    };
+    match (names.iter().find(is_unknown), reader.schema()) {
+        (Some(name), Ok(schema)) => columns::unknown(&schema, name, path),
+        _ => error.into(),
+    }
 }
 
 impl Iterator for EntInput {

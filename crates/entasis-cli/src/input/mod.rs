@@ -1,8 +1,10 @@
 //! Tables that come in, whatever their format: a schema, and batches one after the other.
 
 pub mod csv;
+mod csv_blank;
 mod csv_error;
 mod csv_quotes;
+mod csv_range;
 mod csv_types;
 mod ent;
 mod ipc;
@@ -19,6 +21,9 @@ use arrow_schema::{DataType, SchemaRef};
 
 use crate::exit::Failure;
 use crate::format::Format;
+use crate::paths;
+
+pub use self::ent::open_reader;
 
 /// A table that is being read. Memory holds about one batch (and what the format needs to decode it).
 pub trait Input: Iterator<Item = Result<RecordBatch, Failure>> {
@@ -70,6 +75,7 @@ impl Default for CsvOptions {
 
 /// Opens a table.
 pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    paths::require_file(path)?;
     let input: Box<dyn Input> = match format {
         Format::Ent => ent::open(path, options)?,
         Format::Parquet => parquet::open(path, options)?,
@@ -84,11 +90,8 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
 
 /// Opens a file to read it from its beginning to its end, counting.
 fn open_counted(path: &Path) -> Result<(Counted<File>, Position), Failure> {
-    let file = File::open(path).map_err(|error| Failure::io(path, error))?;
-    let metadata = file.metadata().map_err(|error| Failure::io(path, error))?;
-    if metadata.is_dir() {
-        return Err(Failure::io(path, "is a folder"));
-    }
+    let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
+    let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
     let position = Position { at: Arc::default(), size_bytes: metadata.len() };
     Ok((Counted { inner: file, at: position.at.clone() }, position))
 }

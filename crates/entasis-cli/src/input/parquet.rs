@@ -25,7 +25,7 @@ struct ParquetInput {
 /// Opens a Parquet file.
 pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
     let failure = |error| Failure::parquet(path, error);
-    let file = File::open(path).map_err(|error| Failure::io(path, error))?;
+    let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failure)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let picks = options.columns.as_ref().map(|names| Picks::new(builder.schema(), names, path)).transpose()?;

@@ -10,7 +10,7 @@ use super::dictionaries::Dictionaries;
 use super::{Output, Sink};
 use crate::exit::Failure;
 
-/// The file format: batches in any order, but one dictionary for each column, which may grow.
+/// The file format: batches in any order, but one dictionary for each dictionary-typed field, which may grow.
 struct FileOutput {
     path: PathBuf,
     writer: FileWriter<Sink>,
@@ -29,7 +29,7 @@ pub fn create_file(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>, F
     let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
     let writer = FileWriter::try_new_with_options(Sink::create(path)?, schema, options);
     let writer = writer.map_err(|error| Failure::arrow(path, error))?;
-    Ok(Box::new(FileOutput { path: path.to_owned(), writer, dictionaries: Dictionaries::default() }))
+    Ok(Box::new(FileOutput { path: path.to_owned(), writer, dictionaries: Dictionaries::new(schema) }))
 }
 
 /// Begins an IPC stream.
@@ -40,12 +40,12 @@ pub fn create_stream(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>,
 
 impl Output for FileOutput {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let grown = self.dictionaries.grow(batch);
-        grown.and_then(|batch| self.writer.write(&batch)).map_err(|error| match error {
+        let unified = self.dictionaries.unify(batch);
+        unified.and_then(|batch| self.writer.write(&batch)).map_err(|error| match error {
             ArrowError::InvalidArgumentError(_) | ArrowError::CastError(_) => Failure::corrupt(
                 &self.path,
                 format!(
-                    "an Arrow IPC file holds one dictionary for each column, and here they can't become one ({error}); write a \
+                    "an Arrow IPC file holds one dictionary for each field, and here they can't become one ({error}); write a \
                      stream (.arrows) instead"
                 ),
             ),

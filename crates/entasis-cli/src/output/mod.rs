@@ -1,6 +1,7 @@
 //! Tables that go out, whatever their format: nothing is visible under the output's name before [`Output::finish`].
 
 mod csv;
+mod dates;
 mod dictionaries;
 mod ent;
 mod ipc;
@@ -16,7 +17,8 @@ use entasis::atomic::AtomicFile;
 use crate::exit::Failure;
 use crate::format::Format;
 
-pub use self::csv::write_rows as write_csv;
+pub use self::csv::{check as check_csv, text_of as csv_text};
+pub use self::dates::{are_whole_days, names as names_with_date64};
 pub use self::parquet::zstd;
 
 /// A table that is being written. Dropped before its end, it leaves nothing.
@@ -35,6 +37,8 @@ pub struct OutputOptions {
     pub row_group_rows: Option<u64>,
     /// Threads that may encode, where the format can use them.
     pub threads: usize,
+    /// Every date64 value of the table is a whole day, see [`are_whole_days`].
+    pub whole_days: bool,
 }
 
 /// Begins a table.
@@ -56,7 +60,7 @@ pub fn create(
 /// Writes a whole file at once.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut sink = Sink::create(path)?;
-    sink.write_all(bytes).map_err(|error| Failure::io(path, error))?;
+    sink.write_all(bytes).map_err(|error| Failure::io(path, &error))?;
     sink.commit(path).map(drop)
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod head;
 pub(crate) mod operations;
 pub(crate) mod parts;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -86,8 +87,16 @@ pub struct LayoutItem {
     pub range: Range<u64>,
     /// What they are.
     pub part: String,
-    /// The page and section of the specification that fixes them.
-    pub section: &'static str,
+    /// The page of the specification that fixes them, a comma, and the section's heading.
+    pub section: Cow<'static, str>,
+    /// Its parts, without gaps; none where it isn't taken apart further.
+    pub children: Vec<LayoutItem>,
+}
+
+impl LayoutItem {
+    fn new(range: Range<u64>, part: impl Into<String>, section: &'static str) -> Self {
+        Self { range, part: part.into(), section: section.into(), children: Vec::new() }
+    }
 }
 
 impl Block {
@@ -236,46 +245,58 @@ impl Block {
     /// What each stretch of the block's bytes is, in order, without gaps.
     pub fn layout(&self) -> Vec<LayoutItem> {
         let head = &self.0.head;
-        let item = |range: Range<u64>, part: String, section| LayoutItem { range, part, section };
-        let mut items = vec![item(0..head.root.span.start as u64, "head: fields".into(), "block.md#head")];
-        node_layout(&head.root, 0, &mut items);
-        let nodes_end = items.last().map_or(0, |item| item.range.end);
-        let size = head.size_bytes as u64;
+        let nodes = node_layout(&head.root);
+        let (nodes_end, size) = (nodes.range.end, head.size_bytes as u64);
+        let mut fields = vec![LayoutItem::new(0..nodes.range.start, "fields", "block.md, Head"), nodes];
         if size - 4 > nodes_end {
-            items.push(item(nodes_end..size - 4, "head: checksums of the runs".into(), "block.md#checksum-runs"));
+            fields.push(LayoutItem::new(nodes_end..size - 4, "checksums of the runs", "block.md, Checksum runs"));
         }
-        items.push(item(size - 4..size, "head: checksum".into(), "block.md#head"));
+        fields.push(LayoutItem::new(size - 4..size, "checksum of the head", "block.md, Head"));
+        let head_item = LayoutItem { children: fields, ..LayoutItem::new(0..size, "head", "block.md, Head") };
+        let buffers = self.buffer_layout();
+        let Some((first, last)) = buffers.first().zip(buffers.last()) else { return vec![head_item] };
+        let body = LayoutItem::new(first.range.start..last.range.end, "body", "block.md, Body");
+        vec![head_item, LayoutItem { children: buffers, ..body }]
+    }
+
+    /// The buffers, and the padding before each.
+    fn buffer_layout(&self) -> Vec<LayoutItem> {
         let mut names = Vec::new();
-        buffer_names(&head.root, &mut names);
-        let mut end = size;
-        for (buffer, (name, section)) in head.placement.buffers.iter().zip(names) {
+        buffer_names(&self.0.head.root, &mut names);
+        let mut end = self.0.head.size_bytes as u64;
+        let mut items = Vec::new();
+        for (buffer, (part, section)) in self.0.head.placement.buffers.iter().zip(names) {
             if buffer.is_empty() {
                 continue;
             }
             if buffer.start > end {
-                items.push(item(end..buffer.start, "padding".into(), "block.md#body"));
+                items.push(LayoutItem::new(end..buffer.start, "padding", "block.md, Body"));
             }
-            items.push(item(buffer.clone(), name, section));
+            items.push(LayoutItem { range: buffer.clone(), part, section: section.into(), children: Vec::new() });
             end = buffer.end;
         }
         items
     }
 }
 
-fn node_layout(record: &NodeRecord, depth: usize, items: &mut Vec<LayoutItem>) {
+/// A node with all below it.
+fn node_layout(record: &NodeRecord) -> LayoutItem {
+    const SECTION: &str = "block.md, Nodes";
     let name = by_id(record.encoding).map_or("unknown", |encoding| encoding.name());
-    items.push(LayoutItem {
-        range: record.span.start as u64..record.span.end as u64,
-        part: format!("head: {}node {name}, {} rows", "  ".repeat(depth), record.rows),
-        section: "block.md#nodes",
-    });
-    record.children.iter().for_each(|child| node_layout(child, depth + 1, items));
+    let own = record.span.start as u64..record.span.end as u64;
+    let mut children: Vec<_> = record.children.iter().map(node_layout).collect();
+    let end = children.last().map_or(own.end, |child| child.range.end);
+    let whole = LayoutItem::new(own.start..end, format!("node {name}, {} rows", record.rows), SECTION);
+    if !children.is_empty() {
+        children.insert(0, LayoutItem::new(own, "its fields", SECTION));
+    }
+    LayoutItem { children, ..whole }
 }
 
-fn buffer_names(record: &NodeRecord, names: &mut Vec<(String, &'static str)>) {
+fn buffer_names(record: &NodeRecord, names: &mut Vec<(String, String)>) {
     let name = by_id(record.encoding).map_or("unknown", |encoding| encoding.name());
     for index in 0..record.buffers.len() {
-        names.push((format!("body: {name}, buffer {index}"), "encodings.md"));
+        names.push((format!("{name}, buffer {index}"), format!("encodings.md, {name}")));
     }
     record.children.iter().for_each(|child| buffer_names(child, names));
 }

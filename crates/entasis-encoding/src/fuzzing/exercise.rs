@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::{DECODED_BYTES, split};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LargeValues};
 use crate::{
-    Block, Cascade, Comparison, Error, FloatOrder, Limits, Parts, Predicate, Result, Scalar, Selection, VECTOR_ROWS,
-    with_decoded_lanes,
+    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Limits, Parts, Predicate, Result, Scalar, Selection,
+    VECTOR_ROWS, with_decoded_lanes,
 };
 
 /// Opens the last block of `bytes` with those before it as shared parts, and asks it everything.
@@ -55,12 +55,16 @@ impl LargeValues for Region {
 
 fn describe(block: &Block) {
     assert!(!block.cascade().words().is_empty());
-    let mut end = 0;
-    for item in block.layout() {
+    assert_eq!(end_of(&block.layout(), 0), block.size_bytes());
+}
+
+/// Where `items` end, which begin at `start` and leave no gap, their parts neither.
+fn end_of(items: &[LayoutItem], start: u64) -> u64 {
+    items.iter().fold(start, |end, item| {
         assert_eq!(item.range.start, end, "the layout leaves no gap");
-        end = item.range.end;
-    }
-    assert_eq!(end, block.size_bytes());
+        assert!(item.children.is_empty() || end_of(&item.children, end) == item.range.end);
+        item.range.end
+    })
 }
 
 fn decode(block: &Block, form: BytesForm) {

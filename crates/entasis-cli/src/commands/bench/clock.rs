@@ -4,8 +4,25 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::exit::Failure;
 
-/// What is too short for the clock is repeated until it takes this long.
-const SHORTEST_SAMPLE_SECONDS: f64 = 0.02;
+/// CPU seconds of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// The shortest.
+    pub least: f64,
+    /// The one in the middle.
+    pub median: f64,
+    /// The longest.
+    pub most: f64,
+}
+
+/// How work is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Samples of each work, at least one.
+    pub rounds: usize,
+    /// What is too short for the clock is repeated until a sample takes this long.
+    pub sample_seconds: f64,
+}
 
 /// CPU seconds that this process has spent, in all its threads.
 pub fn cpu_seconds() -> f64 {
@@ -16,21 +33,21 @@ pub fn cpu_seconds() -> f64 {
 /// Work that can be repeated.
 pub type Work<'a> = Box<dyn FnMut() -> Result<(), Failure> + 'a>;
 
-/// Median CPU seconds of one run of each work, over `rounds` rounds in which they take turns, so that a machine that slows down
-/// does so for all. Each is run once before, to warm up and to learn how often it fits a sample.
-pub fn interleaved(works: &mut [Work<'_>], rounds: usize) -> Result<Vec<f64>, Failure> {
+/// CPU seconds of one run of each work. They take turns, so that a machine that slows down does so for all. Each is run once before,
+/// to warm up and to learn how often it fits a sample.
+pub fn interleaved(works: &mut [Work<'_>], plan: Plan) -> Result<Vec<Times>, Failure> {
     let mut repeats = Vec::with_capacity(works.len());
     for work in works.iter_mut() {
         let seconds = timed(work, 1)?;
-        repeats.push((SHORTEST_SAMPLE_SECONDS / seconds.max(1e-7)).ceil().max(1.0) as usize);
+        repeats.push((plan.sample_seconds / seconds.max(1e-7)).ceil().max(1.0) as usize);
     }
-    let mut samples = vec![Vec::with_capacity(rounds); works.len()];
-    for _ in 0..rounds.max(1) {
+    let mut samples = vec![Vec::with_capacity(plan.rounds); works.len()];
+    for _ in 0..plan.rounds.max(1) {
         for ((work, repeats), samples) in works.iter_mut().zip(&repeats).zip(&mut samples) {
             samples.push(timed(work, *repeats)?);
         }
     }
-    Ok(samples.iter_mut().map(|samples| median(samples)).collect())
+    Ok(samples.iter_mut().map(|samples| times(samples)).collect())
 }
 
 fn timed(work: &mut Work<'_>, repeats: usize) -> Result<f64, Failure> {
@@ -41,9 +58,10 @@ fn timed(work: &mut Work<'_>, repeats: usize) -> Result<f64, Failure> {
     Ok((cpu_seconds() - begin) / repeats as f64)
 }
 
-fn median(samples: &mut [f64]) -> f64 {
+/// Of at least one sample.
+fn times(samples: &mut [f64]) -> Times {
     samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+    Times { least: samples[0], median: samples[samples.len() / 2], most: samples[samples.len() - 1] }
 }
 
 #[cfg(test)]
@@ -59,8 +77,9 @@ mod tests {
                 Ok(())
             })
         };
-        let seconds = interleaved(&mut [busy(10_000), busy(1_000_000)], 3).unwrap();
-        assert!(seconds[0] > 0.0 && seconds[1] > 10.0 * seconds[0], "{seconds:?}");
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        let plan = Plan { rounds: 3, sample_seconds: 0.02 };
+        let seconds = interleaved(&mut [busy(10_000), busy(1_000_000)], plan).unwrap();
+        assert!(seconds[0].least > 0.0 && seconds[1].median > 10.0 * seconds[0].median, "{seconds:?}");
+        assert_eq!(times(&mut [3.0, 1.0, 2.0]), Times { least: 1.0, median: 2.0, most: 3.0 });
     }
 }

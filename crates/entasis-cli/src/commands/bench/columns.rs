@@ -14,7 +14,7 @@ use clap::Args;
 use entasis::Reader;
 use serde_json::{Value, json};
 
-use super::clock::{self, Work};
+use super::clock::{self, Plan, Times, Work};
 use super::touch::{self, Touch};
 use super::{Contender, Report, Selected, Source};
 use crate::describe::describe;
@@ -26,15 +26,17 @@ use crate::table::Table;
 ///
 /// Each column is written as a table of its own, by Entasis, in memory. `distinct` is the share of different values among all that
 /// aren't null; `sorted` the share of neighbours that are in ascending order; `bits` what one value takes; `GB/s` the Arrow bytes that
-/// are decoded, and read, per CPU second, on one thread.
+/// are decoded, and read, per CPU second, on one thread, and `±` how far the rounds lie apart: the longest less the shortest, in percent
+/// of the median. A column takes ten milliseconds of decoding with the default rounds, or as many runs as there are rounds if one takes
+/// longer than two.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
     #[command(flatten)]
     selected: Selected,
 
-    /// Rounds of measurement; the median counts
-    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Rounds of measurement, two milliseconds or one run each; the median counts
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
 }
 
@@ -45,7 +47,11 @@ Examples:
 
 JSON: {\"columns\": [{\"table\", \"column\", \"type\", \"rows\", \"nulls\", \"distinct_ratio\",
   \"sorted_ratio\", \"cascades\": [text], \"bytes\", \"bits_per_value\", \"decode_seconds\",
-  \"decode_gigabytes_per_second\"}]}; ratios are null for types without an order";
+  \"decode_seconds_least\", \"decode_seconds_most\", \"decode_gigabytes_per_second\"}]};
+ratios are null for types without an order, decode_seconds is the median";
+
+/// Columns are many: short samples.
+const SAMPLE_SECONDS: f64 = 0.002;
 
 /// Measures every column.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
@@ -81,7 +87,7 @@ struct Measured {
     cascades: Vec<String>,
     size_bytes: u64,
     arrow_bytes: u64,
-    decode_seconds: f64,
+    decode: Times,
 }
 
 fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Failure> {
@@ -104,7 +110,7 @@ fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Fa
         black_box(touch.sum());
         Ok(())
     })];
-    let decode_seconds = clock::interleaved(&mut works, rounds)?[0];
+    let decode = clock::interleaved(&mut works, Plan { rounds, sample_seconds: SAMPLE_SECONDS })?[0];
     drop(works);
     let reader = Reader::from_bytes(encoded)?;
     let (mut cascades, mut size_bytes) = (Vec::new(), 0);
@@ -123,7 +129,7 @@ fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Fa
         cascades,
         size_bytes,
         arrow_bytes: touch::size_bytes(&single.batches),
-        decode_seconds,
+        decode,
     })
 }
 
@@ -166,7 +172,12 @@ impl Measured {
     }
 
     fn gigabytes_per_second(&self) -> f64 {
-        self.arrow_bytes as f64 / 1e9 / self.decode_seconds.max(1e-12)
+        self.arrow_bytes as f64 / 1e9 / self.decode.median.max(1e-12)
+    }
+
+    /// How far the rounds lie apart, relative to the median.
+    fn spread(&self) -> f64 {
+        (self.decode.most - self.decode.least) / self.decode.median.max(1e-12)
     }
 
     fn to_json(&self) -> Value {
@@ -181,15 +192,27 @@ impl Measured {
             "cascades": self.cascades,
             "bytes": self.size_bytes,
             "bits_per_value": self.bits_per_value(),
-            "decode_seconds": self.decode_seconds,
+            "decode_seconds": self.decode.median,
+            "decode_seconds_least": self.decode.least,
+            "decode_seconds_most": self.decode.most,
             "decode_gigabytes_per_second": self.gigabytes_per_second(),
         })
     }
 }
 
 fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
-    let mut table =
-        Table::new(&["table", "column", "type", ">distinct", ">nulls", ">sorted", ">bits", ">GB/s", "encoded as"]);
+    let mut table = Table::new(&[
+        "table",
+        "column",
+        "type",
+        ">distinct",
+        ">nulls",
+        ">sorted",
+        ">bits",
+        ">GB/s",
+        ">±",
+        "encoded as",
+    ]);
     for column in columns {
         let ratio =
             |of: fn(&Order) -> f64| column.order.as_ref().map_or("–".to_owned(), |order| format!("{:.3}", of(order)));
@@ -202,6 +225,7 @@ fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
             ratio(|order| order.sorted_ratio),
             format!("{:.2}", column.bits_per_value()),
             format!("{:.2}", column.gigabytes_per_second()),
+            format!("{:.0} %", column.spread() * 100.0),
             column.cascades.join("; "),
         ]);
     }

@@ -4,11 +4,14 @@ use std::hint::black_box;
 
 use serde_json::{Map, Value, json};
 
-use super::clock::{self, Work};
+use super::clock::{self, Plan, Work};
 use super::contenders::Contender;
 use super::source::{LeftOut, Source};
 use super::touch::{self, Touch};
 use crate::exit::{Exit, Failure};
+
+/// Tables are few and their ratios are quoted: long samples.
+const SAMPLE_SECONDS: f64 = 0.02;
 
 /// Size and CPU time of one contender on one table.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +71,8 @@ pub fn measure(source: Source, rounds: usize) -> Result<Measured, Failure> {
             Ok(())
         }));
     }
-    let seconds = clock::interleaved(&mut works, rounds)?;
+    let plan = Plan { rounds, sample_seconds: SAMPLE_SECONDS };
+    let seconds: Vec<f64> = clock::interleaved(&mut works, plan)?.iter().map(|times| times.median).collect();
     drop(works);
     let figures = [0, 1, 2, 3].map(|index| Figures {
         size_bytes: encoded[index].len() as u64,

@@ -38,7 +38,7 @@ pub struct LeftOut {
 impl Source {
     /// Reads the file at `path`.
     pub fn open(path: &Path, name: &str) -> Result<Self, Failure> {
-        let format = Format::of(path, None, "the file's extension")?;
+        let format = Format::of(path, None, "rename it")?;
         Self::from_input(name, input::open(path, format, &InputOptions::default())?)
     }
 

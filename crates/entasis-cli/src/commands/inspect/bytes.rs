@@ -12,27 +12,37 @@ use crate::units;
 
 /// Lists every byte range.
 pub fn show(reader: &Reader, report: &mut Report<'_>) -> Result<(), Failure> {
-    let mut parts = Vec::new();
+    let mut parts = reader.layout()?;
     let mut blocks = blocks(reader)?;
-    for part in reader.layout()? {
-        let inner = blocks.remove(&part.offset);
-        parts.push(part);
-        parts.extend(inner.into_iter().flatten());
+    for part in &mut parts {
+        part.children.extend(blocks.remove(&part.offset).unwrap_or_default());
     }
     if report.json {
-        let to_json = |part: &Part| {
-            let (offset, size_bytes) = (part.offset, part.size_bytes);
-            json!({ "offset": offset, "size_bytes": size_bytes, "what": part.what, "section": part.section })
-        };
         let parts: Vec<Value> = parts.iter().map(to_json).collect();
         return report.json(&json!({ "file": reader.name(), "parts": parts }));
     }
     let mut table = Table::new(&[">offset", ">bytes", "what", "specification"]);
+    add_rows(&parts, 0, &mut table);
+    Ok(table.print(report.out)?)
+}
+
+fn to_json(part: &Part) -> Value {
+    json!({
+        "offset": part.offset,
+        "size_bytes": part.size_bytes,
+        "what": part.what,
+        "section": part.section,
+        "children": part.children.iter().map(to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn add_rows(parts: &[Part], depth: usize, table: &mut Table) {
     for part in parts {
         let numbers = [units::grouped(part.offset), units::grouped(part.size_bytes)];
-        table.row([numbers.to_vec(), vec![part.what, part.section.to_owned()]].concat());
+        let what = format!("{}{}", "  ".repeat(depth), part.what);
+        table.row([numbers.to_vec(), vec![what, part.section.to_string()]].concat());
+        add_rows(&part.children, depth + 1, table);
     }
-    Ok(table.print(report.out)?)
 }
 
 /// The insides of every block, by its offset.
@@ -43,12 +53,7 @@ fn blocks(reader: &Reader) -> Result<HashMap<u64, Vec<Part>>, Failure> {
             for (row_group, chunk) in record.chunks.iter().enumerate() {
                 for (number, stored) in chunk.blocks.iter().enumerate() {
                     let items = reader.block(&record, row_group, number)?.layout();
-                    let parts = items.into_iter().map(|item| Part {
-                        offset: stored.offset + item.range.start,
-                        size_bytes: item.range.end - item.range.start,
-                        what: format!("  {}", item.part),
-                        section: item.section,
-                    });
+                    let parts = items.into_iter().map(|item| Part::inside(item, stored.offset));
                     inner.insert(stored.offset, parts.collect());
                 }
             }

@@ -1,6 +1,7 @@
 //! One column, down to its blocks and nodes.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use entasis::encoding::Cascade;
@@ -8,6 +9,7 @@ use entasis::{BlockRef, ColumnRecord, Reader};
 use serde_json::{Value, json};
 
 use super::Report;
+use crate::columns;
 use crate::exit::Failure;
 use crate::table::printable;
 use crate::units;
@@ -15,16 +17,16 @@ use crate::zone::{self, Shown};
 
 /// Shows the columns of this name, and those below them.
 pub fn show(reader: &Reader, name: &str, report: &mut Report<'_>) -> Result<(), Failure> {
-    let columns = named(reader, name)?;
-    if columns.is_empty() {
-        return Err(Failure::usage(format!("{}: no column {name:?}", reader.name())));
+    let found = named(reader, name)?;
+    if found.is_empty() {
+        return Err(columns::unknown(&*reader.schema()?, name, Path::new(reader.name())));
     }
     if report.json {
-        let columns = columns.iter().map(|(path, record)| to_json(reader, path, record));
+        let columns = found.iter().map(|(path, record)| to_json(reader, path, record));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         return report.json(&json!({ "file": reader.name(), "columns": columns }));
     }
-    columns.iter().try_for_each(|(path, record)| print(reader, path, record, report.out))
+    found.iter().try_for_each(|(path, record)| print(reader, path, record, report.out))
 }
 
 /// The name as it stands, else as the way to a field of a struct.
@@ -53,8 +55,8 @@ fn print(reader: &Reader, path: &str, record: &ColumnRecord, out: &mut dyn Write
         }
         for (number, stored) in chunk.blocks.iter().enumerate() {
             let (offset, size) = (units::grouped(stored.offset), units::grouped(stored.size_bytes));
-            let rows = units::grouped(u64::from(stored.rows));
-            write!(out, "  row group {row_group}, block {number}: {rows} rows, {size} bytes at {offset}")?;
+            let rows = units::counted(u64::from(stored.rows), "row");
+            write!(out, "  row group {row_group}, block {number}: {rows}, {size} bytes at {offset}")?;
             writeln!(out, "{}", zone_words(record, stored))?;
             print_node(out, &reader.block(record, row_group, number)?.cascade(), 2)?;
         }
@@ -64,7 +66,7 @@ fn print(reader: &Reader, path: &str, record: &ColumnRecord, out: &mut dyn Write
 
 fn zone_words(record: &ColumnRecord, stored: &BlockRef) -> String {
     let range = zone::range_of(&stored.zone, record.field.data_type());
-    let mut words = format!(", {} nulls", units::grouped(stored.zone.null_count));
+    let mut words = format!(", {}", units::counted(stored.zone.null_count, "null"));
     if let Some(distinct) = stored.zone.distinct {
         words.push_str(&format!(", about {} distinct values", units::grouped(distinct)));
     }
@@ -79,9 +81,9 @@ fn zone_words(record: &ColumnRecord, stored: &BlockRef) -> String {
 
 fn print_node(out: &mut dyn Write, node: &Cascade, depth: usize) -> io::Result<()> {
     let indent = "  ".repeat(depth);
-    let (rows, size) = (units::grouped(node.rows as u64), units::grouped(node.size_bytes));
+    let (values, size) = (units::counted(node.rows as u64, "value"), units::grouped(node.size_bytes));
     let parameters = if node.parameters.is_empty() { String::new() } else { format!(", {}", node.parameters) };
-    writeln!(out, "{indent}{} ({}): {rows} values, {size} bytes{parameters}", node.encoding, node.id)?;
+    writeln!(out, "{indent}{} ({}): {values}, {size} bytes{parameters}", node.encoding, node.id)?;
     node.children.iter().try_for_each(|child| print_node(out, child, depth + 1))
 }
 

@@ -7,14 +7,14 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::Args;
-use entasis::Reader;
 
 use super::Report;
 use crate::exit::{Exit, Failure};
+use crate::input;
 
 pub use summary::print_columns;
 
-/// Show what an Entasis file holds: columns, how each is encoded and why it is as large as it is
+/// Show what an Entasis file holds: its columns, how large each is and how it is encoded
 ///
 /// Of each column: its bytes, their share of the file, how many times larger it is decoded (ratio), nulls, least and greatest value
 /// (… marks a bound that was cut), and the cascades of its blocks, as `Dictionary(BitPacking, Fsst)`. Then a map of the file.
@@ -46,7 +46,8 @@ JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\
   \"columns\": [{\"path\", \"type\", \"rows\", \"size_bytes\", \"decoded_bytes\", \"blocks\", \"shared_parts\",
     \"nulls\", \"min\", \"max\", \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
   \"map\": [{\"offset\", \"size_bytes\", \"what\", \"parts\"}]}
-With --bytes: {\"file\", \"parts\": [{\"offset\", \"size_bytes\", \"what\", \"section\"}]}
+With --bytes: {\"file\", \"parts\": [part]}; a part is
+  {\"offset\", \"size_bytes\", \"what\", \"section\", \"children\": [part]}, and children cover their part
 With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
     \"shared_parts\": [{\"offset\", \"size_bytes\", \"digest\"}],
     \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\",
@@ -55,7 +56,7 @@ With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
 
 /// Shows the file.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
-    let reader = Reader::open(&arguments.path)?;
+    let reader = input::open_reader(&arguments.path)?;
     match &arguments.column {
         Some(name) => column::show(&reader, name, report)?,
         None if arguments.bytes => bytes::show(&reader, report)?,

@@ -1,5 +1,6 @@
 //! The whole file: its columns and its map.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use arrow_schema::DataType;
@@ -31,15 +32,11 @@ pub fn show(reader: &Reader, report: &mut Report<'_>) -> Result<(), Failure> {
 }
 
 fn print_head(reader: &Reader, out: &mut dyn Write) -> Result<(), Failure> {
-    let groups = reader.row_group_rows()?;
-    let group_words = match groups {
-        [_] => "1 row group".to_owned(),
-        several => format!("{} row groups", several.len()),
-    };
+    let groups = units::counted(reader.row_group_rows()?.len() as u64, "row group");
     let (name, size) = (reader.name(), units::bytes(reader.size_bytes()));
     writeln!(out, "{name}: {size}, written by {}", printable(reader.written_by()?))?;
-    let columns = units::grouped(reader.column_count() as u64);
-    writeln!(out, "{} rows, {columns} columns, {group_words}", units::grouped(reader.rows()))?;
+    let columns = units::counted(reader.column_count() as u64, "column");
+    writeln!(out, "{}, {columns}, {groups}", units::counted(reader.rows(), "row"))?;
     for (key, value) in reader.user_metadata()? {
         writeln!(out, "{} = {}", printable(key), printable(&String::from_utf8_lossy(value)))?;
     }
@@ -96,7 +93,7 @@ fn type_words(data_type: &DataType) -> String {
 struct Stretch {
     offset: u64,
     size_bytes: u64,
-    section: &'static str,
+    section: Cow<'static, str>,
     first: String,
     last: String,
     parts: usize,
