@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::distinct::{Distinct, same_string};
 use crate::encodings::bitpack::plan;
-use crate::fsst::SymbolTable;
+use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
 use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
@@ -14,9 +14,13 @@ const SAMPLE_VECTORS: usize = 4;
 /// Bytes of strings on which a symbol table is tried.
 const SAMPLE_BYTES: usize = 64 << 10;
 
+/// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
+const REPETITIVE: usize = 8;
 /// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
 const PHRASE_MIN_BYTES: usize = 8 << 10;
 const PHRASE_MIN_AVERAGE: usize = 16;
+/// What symbols leave of a text, about.
+const SYMBOL_RATIO: f64 = 0.5;
 /// How much harder symbols make it to shorten what phrases left than the strings as they were, about.
 const LITERAL_HARDNESS: f64 = 1.3;
 
@@ -72,6 +76,11 @@ impl<'a> Statistics<'a> {
     /// Number of distinct values; `None` if they are too many for a dictionary.
     pub fn distinct(&self) -> Option<usize> {
         self.distinct_values().map(|distinct| distinct.first_rows.len())
+    }
+
+    /// True if values recur so often that nothing but a dictionary pays.
+    pub fn is_repetitive(&self) -> bool {
+        self.distinct().is_some_and(|distinct| distinct * REPETITIVE < self.rows)
     }
 
     /// The distinct values; `None` if they are too many for a dictionary.
@@ -160,9 +169,16 @@ pub(crate) fn sample_vectors<T>(values: &[T]) -> Vec<&[T]> {
 pub(crate) struct StringStatistics<'a> {
     strings: &'a [&'a [u8]],
     pub total_bytes: usize,
-    symbols: OnceCell<(SymbolTable, f64)>,
+    symbols: OnceCell<Trained>,
     phrases: OnceCell<Option<(PhraseText, f64)>>,
     length_bytes: OnceCell<f64>,
+}
+
+/// A symbol table, its encoder, and encoded bytes per byte.
+struct Trained {
+    table: SymbolTable,
+    encoder: Encoder,
+    ratio: f64,
 }
 
 impl<'a> StringStatistics<'a> {
@@ -171,20 +187,21 @@ impl<'a> StringStatistics<'a> {
         Self { strings, total_bytes, symbols: OnceCell::new(), phrases: OnceCell::new(), length_bytes: OnceCell::new() }
     }
 
-    /// The symbol table trained on these strings.
-    pub fn symbol_table(&self) -> &SymbolTable {
-        &self.trained().0
+    /// The symbol table trained on these strings, and its encoder.
+    pub fn symbol_table(&self) -> (&SymbolTable, &Encoder) {
+        let trained = self.trained();
+        (&trained.table, &trained.encoder)
     }
 
     /// Encoded bytes per byte with the trained table, and the table's own size.
     pub fn symbols(&self) -> (f64, f64) {
-        let (table, ratio) = self.trained();
+        let Trained { table, ratio, .. } = self.trained();
         let mut bytes = Vec::new();
         table.to_bytes(&mut bytes);
         (*ratio, bytes.len() as f64)
     }
 
-    fn trained(&self) -> &(SymbolTable, f64) {
+    fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
             let table = SymbolTable::train(self.strings);
             let encoder = table.encoder();
@@ -196,7 +213,7 @@ impl<'a> StringStatistics<'a> {
                     break;
                 }
             }
-            (table, encoded_bytes as f64 / bytes.max(1) as f64)
+            Trained { table, encoder, ratio: encoded_bytes as f64 / bytes.max(1) as f64 }
         })
     }
 
@@ -255,8 +272,12 @@ impl<'a> StringStatistics<'a> {
         let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
         // Repeated strings are phrases of one another, which says nothing about distinct ones.
         let phrases = if distinct * 2 >= self.strings.len() { self.phrase_bytes() } else { None };
-        let as_phrases = phrases.map_or(1.0, |bytes| bytes / self.total_bytes as f64);
-        let ratio = if self.total_bytes < 4096 { 1.0 } else { self.symbols().0.min(as_phrases) };
+        let ratio = match phrases {
+            _ if average * (distinct as f64) < 4096.0 => 1.0,
+            _ if distinct * REPETITIVE < self.strings.len() => SYMBOL_RATIO,
+            Some(bytes) => self.symbols().0.min(1.0).min(bytes / self.total_bytes as f64),
+            None => self.symbols().0.min(1.0),
+        };
         average * ratio + 0.75
     }
 }

@@ -39,8 +39,11 @@ impl Encoding for Fsst {
         "Fsst"
     }
 
-    fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
         let strings = statistics.strings()?;
+        if encoder.may_cascade() && statistics.is_repetitive() {
+            return None;
+        }
         // Below this the symbol table outweighs what it saves, and what it costs to make.
         if strings.total_bytes < MIN_BYTES {
             return None;
@@ -56,17 +59,12 @@ impl Encoding for Fsst {
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };
-        let trained;
-        let table = match statistics.strings() {
-            Some(known) => known.symbol_table(),
-            None => {
-                trained = SymbolTable::train(strings);
-                &trained
-            }
+        let Some((table, symbols)) = statistics.strings().map(|strings| strings.symbol_table()) else {
+            return Ok(None);
         };
         let total: usize = strings.iter().map(|string| string.len()).sum();
         let (mut codes, mut ends) = (Vec::with_capacity(total / 2), Vec::with_capacity(column.rows));
-        table.encoder().encode_many(strings, &mut codes, &mut ends);
+        symbols.encode_many(strings, &mut codes, &mut ends);
         let lengths: Vec<u32> = ends.iter().scan(0, |start, &end| Some(end - std::mem::replace(start, end))).collect();
         let ends: Vec<u64> = ends.into_iter().map(u64::from).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);

@@ -44,7 +44,7 @@ impl Encoding for Phrases {
     }
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
-        if !encoder.may_cascade() {
+        if !encoder.may_cascade() || statistics.is_repetitive() {
             return None;
         }
         statistics.strings()?.phrase_bytes()

@@ -101,25 +101,35 @@ impl Encoder {
             short: Box::new([Match::ESCAPE; 1 << 16]),
             single: [Match::ESCAPE; 256],
         };
-        for (code, (word, length)) in table.symbols().enumerate() {
-            let found = Match::new(code as u8, length);
-            match length {
-                1 => encoder.single[word as usize] = found,
-                2 => encoder.short[word as usize] = found,
-                _ => {
-                    let slot = &mut encoder.long[long_slot(word)];
-                    if slot.found.length() < length {
-                        *slot = LongSymbol { word, found, mask: u64::MAX >> (64 - 8 * length) };
-                    }
-                }
-            }
-        }
-        for (bytes, found) in encoder.short.iter_mut().enumerate() {
-            if found.length() == 1 {
-                *found = encoder.single[bytes & 0xff];
-            }
-        }
+        encoder.index(table);
         encoder
+    }
+
+    /// Makes this an encoder of other symbols.
+    pub(super) fn reset(&mut self, table: &SymbolTable) {
+        self.long.fill(LongSymbol::NONE);
+        self.single.fill(Match::ESCAPE);
+        self.index(table);
+    }
+
+    /// Fills an index that has no symbols, `short` aside.
+    fn index(&mut self, table: &SymbolTable) {
+        let symbols = || table.symbols().enumerate().map(|(code, (word, length))| (code as u8, word, length));
+        for (code, word, _) in symbols().filter(|&(.., length)| length == 1) {
+            self.single[word as usize] = Match::new(code, 1);
+        }
+        self.short.chunks_exact_mut(256).for_each(|by_first| by_first.copy_from_slice(&self.single));
+        for (code, word, length) in symbols().filter(|&(.., length)| length > 1) {
+            let found = Match::new(code, length);
+            if length == 2 {
+                self.short[word as usize] = found;
+                continue;
+            }
+            let slot = &mut self.long[long_slot(word)];
+            if slot.found.length() < length {
+                *slot = LongSymbol { word, found, mask: u64::MAX >> (64 - 8 * length) };
+            }
+        }
     }
 
     /// The symbol at the head of `word`, eight bytes of a string with the first one lowest.

@@ -1,6 +1,8 @@
 //! Which symbols to have (FSST, §4.3): start without any; encode a sample; keep the symbols, and the pairs of symbols
 //! that followed each other joined into one, that saved or would save most; repeat.
 
+use std::cell::RefCell;
+
 use super::encode::{LONG_SLOTS, long_slot};
 use super::{Encoder, SymbolTable};
 use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
@@ -38,18 +40,33 @@ impl Symbol {
 }
 
 pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
-    let sample = sample(strings);
-    let mut symbols = Vec::new();
-    let mut counts = Counts::new();
-    for eighths in ROUNDS {
-        let encoder = table_of(&symbols).encoder();
-        counts.clear();
-        for piece in &sample[..(sample.len() * eighths).div_ceil(8)] {
-            counts.add(&encoder, piece);
+    TRAINER.with_borrow_mut(|trainer| trainer.train(strings))
+}
+
+thread_local! {
+    static TRAINER: RefCell<Trainer> = RefCell::new(Trainer { encoder: table_of(&[]).encoder(), counts: Counts::new() });
+}
+
+/// What training needs room for: a megabyte, kept from one training to the next.
+struct Trainer {
+    encoder: Encoder,
+    counts: Counts,
+}
+
+impl Trainer {
+    fn train(&mut self, strings: &[&[u8]]) -> SymbolTable {
+        let sample = sample(strings);
+        let mut symbols = Vec::new();
+        for eighths in ROUNDS {
+            self.encoder.reset(&table_of(&symbols));
+            self.counts.clear();
+            for piece in &sample[..(sample.len() * eighths).div_ceil(8)] {
+                self.counts.add(&self.encoder, piece);
+            }
+            symbols = self.counts.best(&symbols);
         }
-        symbols = counts.best(&symbols);
+        table_of(&symbols)
     }
-    table_of(&symbols)
 }
 
 fn table_of(symbols: &[Symbol]) -> SymbolTable {
