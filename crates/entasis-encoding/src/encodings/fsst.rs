@@ -19,6 +19,7 @@ use super::node::{Node, Opening};
 use super::strings::{append_views, bytes_mut, checked_starts, length_type, locate, write_starts};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
+use crate::block::parts::made_once;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
@@ -119,7 +120,7 @@ struct FsstNode {
     length_type: Fixed,
     lengths: Box<dyn Node>,
     /// Parsed when first needed.
-    symbols: OnceLock<Result<SymbolTable>>,
+    symbols: OnceLock<SymbolTable>,
 }
 
 impl fmt::Debug for FsstNode {
@@ -134,7 +135,7 @@ impl FsstNode {
             let bytes = body.buffer(self.table, 0..self.table_bytes)?;
             SymbolTable::from_bytes(bytes).map_err(corrupt)
         };
-        self.symbols.get_or_init(parse).as_ref().map_err(Clone::clone)
+        made_once(&self.symbols, parse)
     }
 }
 
