@@ -15,8 +15,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::encodings::by_id;
 use crate::encodings::node::{Node, Opening, open};
+use crate::encodings::{Encoding, by_id, large::Large};
 use crate::error::{Error, Result};
 use crate::values::{Decoded, LargeValues};
 use crate::{Physical, Selection, VECTOR_ROWS};
@@ -174,6 +174,11 @@ impl Block {
         ids.sort_unstable();
         ids.dedup();
         ids
+    }
+
+    /// True if some of its values may lie outside of it: see [`LargeValues`].
+    pub fn has_large_values(&self) -> bool {
+        self.encodings().contains(&Large.id())
     }
 
     /// Appends the values of `rows` to `out`, which must be of the block's type. After an error `out` is unspecified.
