@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -108,8 +108,8 @@ pub(crate) struct Body {
 
 #[derive(Debug)]
 enum Memory {
-    /// The whole block, with a note of which checksum runs have been verified.
-    Whole { bytes: Bytes, verified: Vec<AtomicU64> },
+    /// The whole block, with a note of which checksum runs have been verified, and of how many have not.
+    Whole { bytes: Bytes, verified: Vec<AtomicU64>, unverified: AtomicUsize },
     /// The head and then the checksum runs, each verified before it was supplied.
     Supplied(Arc<Pieces>),
 }
@@ -130,7 +130,8 @@ impl Body {
     /// `bytes` begin at the block's start and hold all of it; `checksums` has one entry per run.
     pub fn new(bytes: Bytes, placement: Placement, checksums: Vec<u32>) -> Self {
         let verified = (0..placement.runs.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Self { memory: Memory::Whole { bytes, verified }, placement, checksums, is_probe: false }
+        let unverified = AtomicUsize::new(placement.runs.len());
+        Self { memory: Memory::Whole { bytes, verified, unverified }, placement, checksums, is_probe: false }
     }
 
     /// Only the head is there; runs are supplied later.
@@ -181,8 +182,8 @@ impl Body {
     pub fn buffer(&self, buffer: usize, range: Range<usize>) -> Result<&[u8]> {
         let range = self.placed(buffer, range)?;
         match &self.memory {
-            Memory::Whole { bytes, verified } => {
-                self.verify_range(bytes, verified, &range)?;
+            Memory::Whole { bytes, verified, unverified } => {
+                self.verify_range(bytes, verified, unverified, &range)?;
                 Ok(&bytes[range])
             }
             Memory::Supplied(pieces) => self.supplied(pieces, range),
@@ -193,8 +194,8 @@ impl Body {
     pub fn lend(&self, buffer: usize, range: Range<usize>) -> Result<Bytes> {
         let range = self.placed(buffer, range)?;
         match &self.memory {
-            Memory::Whole { bytes, verified } => {
-                self.verify_range(bytes, verified, &range)?;
+            Memory::Whole { bytes, verified, unverified } => {
+                self.verify_range(bytes, verified, unverified, &range)?;
                 Ok(bytes.slice(range))
             }
             Memory::Supplied(pieces) => {
@@ -226,28 +227,41 @@ impl Body {
     }
 
     /// Verifies the checksum runs that `range` of a whole block touches.
-    fn verify_range(&self, bytes: &[u8], verified: &[AtomicU64], range: &Range<usize>) -> Result<()> {
+    #[inline]
+    fn verify_range(
+        &self,
+        bytes: &[u8],
+        verified: &[AtomicU64],
+        unverified: &AtomicUsize,
+        range: &Range<usize>,
+    ) -> Result<()> {
+        if unverified.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
         let (start, end) = (range.start as u64, range.end as u64);
         let first = self.placement.runs.partition_point(|run| run.end <= start);
         for run in first..self.placement.runs.len() {
             if self.placement.runs[run].start >= end {
                 break;
             }
-            self.verify_once(bytes, verified, run)?;
+            self.verify_once(bytes, verified, unverified, run)?;
         }
         Ok(())
     }
 
     /// Verifies one run of a whole block unless that was done before.
     #[inline]
-    fn verify_once(&self, bytes: &[u8], verified: &[AtomicU64], run: usize) -> Result<()> {
+    fn verify_once(&self, bytes: &[u8], verified: &[AtomicU64], unverified: &AtomicUsize, run: usize) -> Result<()> {
         let (word, bit) = (&verified[run / 64], 1 << (run % 64));
         if word.load(Ordering::Relaxed) & bit != 0 {
             return Ok(());
         }
         let range = &self.placement.runs[run];
         self.verify_run(run, &bytes[range.start as usize..range.end as usize])?;
-        word.fetch_or(bit, Ordering::Relaxed);
+        // Of several threads that verify the same run, one counts it.
+        if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            unverified.fetch_sub(1, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -294,8 +308,8 @@ impl Body {
     /// Verifies every run, and that padding is zero.
     pub fn verify(&self, head_bytes: u64) -> Result<()> {
         let bytes = self.whole()?;
-        if let Memory::Whole { verified, .. } = &self.memory {
-            (0..self.placement.runs.len()).try_for_each(|run| self.verify_once(bytes, verified, run))?;
+        if let Memory::Whole { verified, unverified, .. } = &self.memory {
+            (0..self.placement.runs.len()).try_for_each(|run| self.verify_once(bytes, verified, unverified, run))?;
         }
         for gap in self.placement.padding(head_bytes) {
             if bytes[gap.start as usize..gap.end as usize].iter().any(|&byte| byte != 0) {

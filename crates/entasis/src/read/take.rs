@@ -41,17 +41,14 @@ impl Reader {
             return Err(Error::InvalidArgument(format!("row {row} of {}", self.rows())));
         }
         let columns = ReadColumns::new(self, projection.selected(), strings)?;
-        let mut sorted = rows.to_vec();
-        let is_sorted = sorted.is_sorted();
-        sorted.sort_unstable();
-        let groups = self.by_row_group(&sorted)?;
+        let order = (!rows.is_sorted()).then(|| Order::of(rows));
+        let groups = self.by_row_group(order.as_ref().map_or(rows, |order| &order.sorted))?;
         let opener = Opener::new(self, source);
         let needs = self.open_for(&opener, &columns.columns, &groups)?;
         let parts = self.get_all(&opener, &needs)?;
         let mut arrays = columns.assemble(parts, self.name())?;
-        if !is_sorted {
-            let order = order_of(rows);
-            arrays = arrays.iter().map(|array| reorder(array, &order)).collect::<Result<_>>()?;
+        if let Some(order) = order {
+            arrays = arrays.iter().map(|array| reorder(array, &order.places)).collect::<Result<_>>()?;
         }
         let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
         let schema = Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone());
@@ -164,13 +161,21 @@ fn has_values_of_no_width(data_type: &DataType) -> bool {
     }
 }
 
-/// Where each of `rows` is among all of them sorted.
-fn order_of(rows: &[u64]) -> UInt64Array {
-    let mut by_row: Vec<usize> = (0..rows.len()).collect();
-    by_row.sort_by_key(|&index| rows[index]);
-    let mut order = vec![0; rows.len()];
-    by_row.iter().enumerate().for_each(|(place, &index)| order[index] = place as u64);
-    order.into()
+/// Rows in ascending order, and the way back to the order that they had.
+struct Order {
+    sorted: Vec<u64>,
+    /// Where each row of the call is among the sorted ones.
+    places: UInt64Array,
+}
+
+impl Order {
+    fn of(rows: &[u64]) -> Self {
+        let mut by_row: Vec<(u64, usize)> = rows.iter().copied().zip(0..).collect();
+        by_row.sort_unstable();
+        let mut places = vec![0; rows.len()];
+        by_row.iter().zip(0..).for_each(|(&(_, index), place)| places[index] = place);
+        Self { sorted: by_row.into_iter().map(|(row, _)| row).collect(), places: places.into() }
+    }
 }
 
 #[cfg(test)]
@@ -180,10 +185,9 @@ mod tests {
     #[test]
     fn the_order_of_the_call_comes_back() {
         let rows = [7, 3, 3, 9, 0, 7];
-        let mut sorted = rows;
-        sorted.sort_unstable();
-        let order = order_of(&rows);
-        let back: Vec<_> = order.values().iter().map(|&place| sorted[place as usize]).collect();
+        let order = Order::of(&rows);
+        assert_eq!(order.sorted, [0, 3, 3, 7, 7, 9]);
+        let back: Vec<_> = order.places.values().iter().map(|&place| order.sorted[place as usize]).collect();
         assert_eq!(back, rows);
     }
 
