@@ -16,7 +16,9 @@ use bytes::Bytes;
 
 use super::Encoding;
 use super::node::{Node, Opening};
-use super::strings::{append_views, bytes_mut, checked_starts, length_type, locate, write_starts};
+use super::strings::{
+    Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
+};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::block::parts::made_once;
@@ -185,6 +187,19 @@ impl Node for FsstNode {
             append_ended(bytes, &ends, data);
         }
         out.extend_valid(encoded_ends.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let symbols = self.symbols(body)?;
+        let bound = usize::try_from(self.total).unwrap_or(usize::MAX);
+        let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
+        locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
+            let codes = body.buffer(self.codes, range)?;
+            gathered.push(bytes, |data| symbols.decode_into(codes, data, bound).map_err(corrupt))
+        })?;
+        gathered.flush(bytes)?;
+        out.extend_valid(rows.len());
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening, decode_unsigned};
+use super::node::{Node, Opening, by_vector, decode_unsigned};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -138,6 +138,65 @@ pub(crate) fn locate(
     Ok((lengths, start as usize..end as usize))
 }
 
+/// Calls `visit` with the place of each of `rows` in the buffer that `starts` describes. Lengths of a vector are decoded
+/// once for neighbours, and held against the entry points as in [`locate`].
+pub(crate) fn locate_each(
+    body: &Body,
+    lengths: &dyn Node,
+    length_type: Fixed,
+    starts: &[usize],
+    rows: &[u32],
+    mut visit: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    for group in by_vector(rows) {
+        let first = group[0] as usize / VECTOR_ROWS * VECTOR_ROWS;
+        let last = group.iter().fold(first, |last, &row| last.max(row as usize));
+        let (lengths, all) = locate(body, lengths, length_type, starts, first..last + 1)?;
+        let sum = |lengths: &[u32]| lengths.iter().map(|&length| length as usize).sum::<usize>();
+        let (mut known, mut start) = (0, all.start);
+        for &row in group {
+            let index = row as usize - first;
+            if index < known {
+                (known, start) = (0, all.start);
+            }
+            start += sum(&lengths[known..index]);
+            known = index;
+            visit(start..start + lengths[index] as usize)?;
+        }
+    }
+    Ok(())
+}
+
+/// Single strings on their way into an output: joined, so that views share buffers.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    lengths: Vec<u32>,
+    data: Vec<u8>,
+}
+
+/// So many bytes make a buffer of their own: views can't point far behind it.
+const GATHERED_BYTES: usize = 64 << 20;
+
+impl Gathered {
+    /// Adds the string that `append` appends.
+    pub fn push(&mut self, out: &mut DecodedBytes, append: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let before = self.data.len();
+        append(&mut self.data)?;
+        self.lengths.push((self.data.len() - before) as u32);
+        if self.data.len() >= GATHERED_BYTES { self.flush(out) } else { Ok(()) }
+    }
+
+    /// Appends all strings to the output.
+    pub fn flush(&mut self, out: &mut DecodedBytes) -> Result<()> {
+        let (lengths, data) = (std::mem::take(&mut self.lengths), std::mem::take(&mut self.data));
+        if let DecodedBytes::Views(views, buffers) = out {
+            append_views(&lengths, &Bytes::from(data), views, buffers);
+            return Ok(());
+        }
+        append_concatenated(out, &lengths, &data)
+    }
+}
+
 #[derive(Debug)]
 struct StringsNode {
     buffer: usize,
@@ -157,6 +216,20 @@ impl Node for StringsNode {
             _ => append_concatenated(bytes, &lengths, body.buffer(self.buffer, range)?)?,
         }
         out.extend_valid(lengths.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
+        locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
+            let string = body.buffer(self.buffer, range)?;
+            gathered.push(bytes, |data| {
+                data.extend_from_slice(string);
+                Ok(())
+            })
+        })?;
+        gathered.flush(bytes)?;
+        out.extend_valid(rows.len());
         Ok(())
     }
 }
