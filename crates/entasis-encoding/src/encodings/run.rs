@@ -149,9 +149,10 @@ impl Runs {
         Ok((ends, values))
     }
 
-    /// The run of each row.
+    /// The run of each row. Ends that lie near each other are decoded together: runs are fewer than rows, so that those
+    /// of several vectors of rows lie in one vector of ends.
     fn runs_of(&self, body: &Body, rows: &[u32]) -> Result<Vec<u32>> {
-        let mut runs = Vec::with_capacity(rows.len());
+        let mut groups = Vec::new();
         for group in by_vector(rows) {
             let vector = group[0] as usize / VECTOR_ROWS;
             let first = self.entries[vector] as usize;
@@ -159,13 +160,23 @@ impl Runs {
             if first >= last {
                 return Err(bad_ends());
             }
-            let ends = decode_unsigned(&*self.ends, self.end_type, body, first..last)?;
-            for &row in group {
-                let run = ends.partition_point(|&end| end <= row);
-                if run == ends.len() {
-                    return Err(bad_ends());
+            groups.push((group, first..last));
+        }
+        let mut runs = Vec::with_capacity(rows.len());
+        for near in groups.chunk_by(|(_, left), (_, right)| (left.start..left.end + VECTOR_ROWS).contains(&right.start))
+        {
+            let start = near[0].1.start;
+            let end = near.iter().fold(start, |end, (_, runs)| end.max(runs.end));
+            let ends = decode_unsigned(&*self.ends, self.end_type, body, start..end)?;
+            for (group, known) in near {
+                let ends = &ends[known.start - start..known.end - start];
+                for &row in *group {
+                    let run = ends.partition_point(|&end| end <= row);
+                    if run == ends.len() {
+                        return Err(bad_ends());
+                    }
+                    runs.push((known.start + run) as u32);
                 }
-                runs.push((first + run) as u32);
             }
         }
         Ok(runs)

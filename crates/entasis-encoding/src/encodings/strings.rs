@@ -129,11 +129,7 @@ pub(crate) fn locate(
     // The rows end in this vector, so their bytes end within it.
     let vector_end = starts[rows.end.div_ceil(VECTOR_ROWS)] as u64;
     if end > vector_end {
-        return Err(Error::corrupt(
-            "node",
-            0,
-            format!("lengths reach byte {end} of a vector that ends at {vector_end}"),
-        ));
+        return Err(beyond_vector(end, vector_end));
     }
     Ok((lengths, start as usize..end as usize))
 }
@@ -149,22 +145,32 @@ pub(crate) fn locate_each(
     mut visit: impl FnMut(Range<usize>) -> Result<()>,
 ) -> Result<()> {
     for group in by_vector(rows) {
-        let first = group[0] as usize / VECTOR_ROWS * VECTOR_ROWS;
+        let vector = group[0] as usize / VECTOR_ROWS;
+        let first = vector * VECTOR_ROWS;
         let last = group.iter().fold(first, |last, &row| last.max(row as usize));
-        let (lengths, all) = locate(body, lengths, length_type, starts, first..last + 1)?;
-        let sum = |lengths: &[u32]| lengths.iter().map(|&length| length as usize).sum::<usize>();
-        let (mut known, mut start) = (0, all.start);
+        let lengths = decode_unsigned(lengths, length_type, body, first..last + 1)?;
+        let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>() as usize;
+        let (mut known, mut start) = (0, starts[vector]);
         for &row in group {
             let index = row as usize - first;
             if index < known {
-                (known, start) = (0, all.start);
+                (known, start) = (0, starts[vector]);
             }
             start += sum(&lengths[known..index]);
             known = index;
-            visit(start..start + lengths[index] as usize)?;
+            let end = start + lengths[index] as usize;
+            if end > starts[vector + 1] {
+                return Err(beyond_vector(end as u64, starts[vector + 1] as u64));
+            }
+            visit(start..end)?;
         }
     }
     Ok(())
+}
+
+/// The error of lengths that add up to more than their vector has.
+fn beyond_vector(end: u64, vector_end: u64) -> Error {
+    Error::corrupt("node", 0, format!("lengths reach byte {end} of a vector that ends at {vector_end}"))
 }
 
 /// Single strings on their way into an output: joined, so that views share buffers.
