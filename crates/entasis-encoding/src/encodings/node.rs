@@ -19,9 +19,10 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
 
     /// Appends single rows, in the order asked for, each within the node. By default neighbours in a vector are decoded together.
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut span = out.empty_like();
         for group in by_vector(rows) {
             let (low, high) = group.iter().fold((u32::MAX, 0), |(low, high), &row| (low.min(row), high.max(row)));
-            let mut span = out.empty_like();
+            span.clear();
             self.decode(body, low as usize..high as usize + 1, &mut span)?;
             out.extend_picked(&span, group.iter().map(|&row| (row - low) as usize))?;
         }

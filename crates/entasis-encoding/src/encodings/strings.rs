@@ -17,7 +17,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{Decoded, DecodedBytes, DecodedValues, Values};
+use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
@@ -144,26 +144,55 @@ pub(crate) fn locate_each(
     rows: &[u32],
     mut visit: impl FnMut(Range<usize>) -> Result<()>,
 ) -> Result<()> {
+    let mut decoded = Decoded::new(&Physical::Fixed(length_type), BytesForm::Offsets32);
     for group in by_vector(rows) {
         let vector = group[0] as usize / VECTOR_ROWS;
         let first = vector * VECTOR_ROWS;
         let last = group.iter().fold(first, |last, &row| last.max(row as usize));
-        let lengths = decode_unsigned(lengths, length_type, body, first..last + 1)?;
-        let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>() as usize;
-        let (mut known, mut start) = (0, starts[vector]);
-        for &row in group {
-            let index = row as usize - first;
-            if index < known {
-                (known, start) = (0, starts[vector]);
+        decoded.clear();
+        lengths.decode(body, first..last + 1, &mut decoded)?;
+        let place = starts[vector]..starts[vector + 1];
+        let indices = group.iter().map(|&row| row as usize - first);
+        // Lengths of a vector that have 16 bits can be summed in 32.
+        match &decoded.values {
+            DecodedValues::L8(lengths) => {
+                let sum = |lengths: &[u8]| lengths.iter().map(|&length| u32::from(length)).sum::<u32>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
             }
-            start += sum(&lengths[known..index]);
-            known = index;
-            let end = start + lengths[index] as usize;
-            if end > starts[vector + 1] {
-                return Err(beyond_vector(end as u64, starts[vector + 1] as u64));
+            DecodedValues::L16(lengths) => {
+                let sum = |lengths: &[u16]| lengths.iter().map(|&length| u32::from(length)).sum::<u32>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
             }
-            visit(start..end)?;
+            DecodedValues::L32(lengths) => {
+                let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
+            }
+            _ => return Err(Error::InvalidArgument("lanes of more than 32 bits".into())),
         }
+    }
+    Ok(())
+}
+
+/// Calls `visit` with the places of strings of one vector, which lies at `vector` and has these lengths.
+fn place_each<T: Copy + Into<u32>>(
+    lengths: &[T],
+    sum: impl Fn(&[T]) -> usize,
+    vector: Range<usize>,
+    indices: impl Iterator<Item = usize>,
+    visit: &mut impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let (mut known, mut start) = (0, vector.start);
+    for index in indices {
+        if index < known {
+            (known, start) = (0, vector.start);
+        }
+        start += sum(&lengths[known..index]);
+        known = index;
+        let end = start + lengths[index].into() as usize;
+        if end > vector.end {
+            return Err(beyond_vector(end as u64, vector.end as u64));
+        }
+        visit(start..end)?;
     }
     Ok(())
 }
