@@ -178,10 +178,11 @@ fn large_values_are_fetched_last_and_in_few_requests() {
     assert!(requests <= 6, "{requests} requests for 60 large values");
 }
 
-/// Strings without a pattern: 65,536 of 80 bytes make a block of 5 MB.
+/// Strings without a pattern: 65,536 of 192 hexadecimal digits make a block of some 6 MB.
 fn noise(rows: usize) -> (Arc<Schema>, RecordBatch) {
     let mut generator = Generator::new(330);
-    let text = |generator: &mut Generator| (0..5).map(|_| format!("{:016x}", generator.next_u64())).collect::<String>();
+    let text =
+        |generator: &mut Generator| (0..12).map(|_| format!("{:016x}", generator.next_u64())).collect::<String>();
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| text(&mut generator))));
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| generator.below(1_000_000) as i64)));
     let fields = vec![Field::new("text", DataType::Utf8, false), Field::new("key", DataType::Int64, false)];
