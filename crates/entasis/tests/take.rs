@@ -246,22 +246,24 @@ fn a_file_that_was_cut_while_open_is_an_error() {
 fn threads_take_rows_of_the_same_blocks() {
     let (schema, batch) = orders(100_000);
     let bytes = write(&schema, std::slice::from_ref(&batch), WriteOptions::default());
-    let (reader, source) = scattered(&bytes);
-    std::thread::scope(|scope| {
-        for thread in 0..6 {
-            let (reader, batch) = (reader.clone(), &batch);
-            scope.spawn(move || {
-                let mut generator = Generator::new(800 + thread);
-                for round in 0..20 {
-                    let wanted = some_rows(&mut generator, 1 + round * 7, 100_000);
-                    let taken = reader.take(&wanted, &Projection::all(), Strings::AsStored).unwrap();
-                    assert_same(&taken, &oracle(batch, &wanted), &format!("thread {thread}, round {round}"));
-                }
-            });
-        }
-    });
-    let (_, read_bytes) = source.take_counts();
-    assert!(read_bytes < 6 * 2 * bytes.len() as u64, "{read_bytes} bytes were read of {}", bytes.len());
+    for repetition in 0..8 {
+        let (reader, source) = scattered(&bytes);
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                let (reader, batch) = (reader.clone(), &batch);
+                scope.spawn(move || {
+                    let mut generator = Generator::new(800 + repetition * 10 + thread);
+                    for round in 0..10 {
+                        let wanted = some_rows(&mut generator, 1 + round * 11, 100_000);
+                        let taken = reader.take(&wanted, &Projection::all(), Strings::AsStored).unwrap();
+                        assert_same(&taken, &oracle(batch, &wanted), &format!("thread {thread}, round {round}"));
+                    }
+                });
+            }
+        });
+        let (_, read_bytes) = source.take_counts();
+        assert!(read_bytes < 6 * 2 * bytes.len() as u64, "{read_bytes} bytes were read of {}", bytes.len());
+    }
 }
 
 /// A source of which one read fails, as on a network.

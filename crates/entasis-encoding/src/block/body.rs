@@ -217,13 +217,18 @@ impl Body {
     }
 
     fn supplied<'a>(&self, pieces: &'a Pieces, range: Range<usize>) -> Result<&'a [u8]> {
-        let lacking = |range: Range<usize>| {
-            let lacks = pieces.touched(&range).filter(|&piece| !pieces.is_filled(piece));
-            Error::Missing(
-                lacks.map(|piece| pieces.range(piece).start as u64..pieces.range(piece).end as u64).collect(),
-            )
-        };
-        pieces.lent(range.clone()).ok_or_else(|| lacking(range))
+        loop {
+            if let Some(lent) = pieces.lent(range.clone()) {
+                return Ok(lent);
+            }
+            let lacking = pieces.touched(&range).filter(|&piece| !pieces.is_filled(piece));
+            let lacking: Vec<_> = lacking.map(|piece| pieces.range(piece)).collect();
+            // Where nothing lacks any more, another thread has supplied it meanwhile.
+            if !lacking.is_empty() {
+                let in_block = |range: Range<usize>| range.start as u64..range.end as u64;
+                return Err(Error::Missing(lacking.into_iter().map(in_block).collect()));
+            }
+        }
     }
 
     /// Verifies the checksum runs that `range` of a whole block touches.

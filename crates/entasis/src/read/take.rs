@@ -102,8 +102,8 @@ fn get<'a>(opener: &Opener, needs: &'a ColumnNeeds<'_>, lacking: &mut Lacking<'a
                 Ok(()) => {}
                 Err(entasis_encoding::Error::Missing(ranges)) => {
                     lacking.note(column, needed, ranges);
-                    let all = needs.chunks.iter().flat_map(|chunk| &chunk.blocks);
-                    all.map(|needed| lacking.note_rows(opener, column, needed)).collect::<Result<()>>()?;
+                    let mut all = needs.chunks.iter().flat_map(|chunk| &chunk.blocks);
+                    all.try_for_each(|needed| lacking.note_rows(opener, column, needed))?;
                     return Ok(None);
                 }
                 Err(error) => return Err(needed.error(opener, column, error)),
