@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// Bytes that a local file yields in about the time of a request.
 pub const REQUEST_BYTES: u64 = 16 * 1024;
 
+/// Bytes that an object store sends in about the time that it takes to answer.
+pub const STORE_REQUEST_BYTES: u64 = 1024 * 1024;
+
 /// Bytes that can be read at any place, by several threads at once.
 pub trait Source: Send + Sync {
     /// Length of the file.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use entasis::Result;
-use entasis::source::{Source, coalesce};
+use entasis::source::{STORE_REQUEST_BYTES, Source, coalesce};
 
 /// Requests that are under way at a time, as in the reader for object stores.
 const CONCURRENT_REQUESTS: u64 = 10;
@@ -24,11 +24,6 @@ impl Network {
     /// Seconds for requests that are made together.
     fn seconds(&self, requests: u64, size_bytes: u64) -> f64 {
         requests.div_ceil(CONCURRENT_REQUESTS) as f64 * self.latency_seconds + size_bytes as f64 / self.bytes_per_second
-    }
-
-    /// Bytes that come in the time of a request.
-    fn request_bytes(&self) -> u64 {
-        (self.latency_seconds * self.bytes_per_second) as u64
     }
 }
 
@@ -89,7 +84,7 @@ impl Source for Accounted {
     }
 
     fn request_bytes(&self) -> u64 {
-        self.network.map_or_else(|| self.source.request_bytes(), |network| network.request_bytes())
+        self.network.map_or_else(|| self.source.request_bytes(), |_| STORE_REQUEST_BYTES)
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
@@ -113,14 +108,13 @@ mod tests {
 
     #[test]
     fn near_ranges_are_one_request_and_requests_together_wait_once() {
-        let network = Network { latency_seconds: 0.01, bytes_per_second: 100_000.0 };
-        let bytes = Arc::new(BytesSource::new(vec![7; 10_000].into(), "memory"));
+        let network = Network { latency_seconds: 0.01, bytes_per_second: 1e9 };
+        let bytes = Arc::new(BytesSource::new(vec![7; 4_000_000].into(), "memory"));
         let source = Accounted::new(bytes, Some(network));
-        assert_eq!(source.request_bytes(), 1_000);
-        assert_eq!(source.read_many(&[0..10, 900..1_000, 5_000..5_010]).unwrap()[1], vec![7; 100]);
+        assert_eq!(source.read_many(&[0..10, 900_000..1_000_000, 3_000_000..3_000_010]).unwrap()[1].len(), 100_000);
         let account = source.take();
-        assert_eq!((account.requests, account.size_bytes), (2, 1_010));
-        assert!((account.network_seconds - 0.0201).abs() < 1e-6, "{account:?}");
+        assert_eq!((account.requests, account.size_bytes), (2, 1_000_010));
+        assert!((account.network_seconds - 0.011).abs() < 1e-6, "{account:?}");
         assert_eq!(source.take(), Account::default());
     }
 }
