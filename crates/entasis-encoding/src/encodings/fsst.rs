@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening};
+use super::node::{Node, Opening, bound_of_rows};
 use super::strings::{
     Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
 };
@@ -192,11 +192,16 @@ impl Node for FsstNode {
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let symbols = self.symbols(body)?;
-        let bound = usize::try_from(self.total).unwrap_or(usize::MAX);
+        let mut left = usize::try_from(bound_of_rows(rows, self.total)).unwrap_or(usize::MAX);
         let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
         locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
             let codes = body.buffer(self.codes, range)?;
-            gathered.push(bytes, |data| symbols.decode_into(codes, data, bound).map_err(corrupt))
+            gathered.push(bytes, |data| {
+                let before = data.len();
+                symbols.decode_into(codes, data, left).map_err(corrupt)?;
+                left -= data.len() - before;
+                Ok(())
+            })
         })?;
         gathered.flush(bytes)?;
         out.extend_valid(rows.len());
