@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -28,6 +28,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["verify"],
         &["bench", "tables"],
         &["bench", "columns"],
+        &["bench", "access"],
         &["demo"],
     ];
     for command in commands {
@@ -210,6 +211,24 @@ fn bench_columns_describes_every_column() {
     assert!(0.0 < least && least <= median && median <= seconds("decode_seconds_most"), "{id}");
     assert!(id["bits_per_value"].as_f64() > Some(0.0) && id["cascades"][0].is_string());
     assert!(place.good(&["bench", "columns", "a.parquet", "--rounds", "1"]).contains("encoded as"));
+}
+
+#[test]
+fn bench_access_counts_what_is_read() {
+    let place = with_table(3_000);
+    let value = place.json(&["bench", "access", "t.ent", "--rounds", "2", "--latency", "50"]);
+    assert_eq!(value["rows"], 3_000);
+    let accesses = value["accesses"].as_array().unwrap();
+    assert_eq!(accesses.len(), 3 * (4 * 2 + 1));
+    for access in accesses {
+        let (requests, median) = (access["requests"].as_u64().unwrap(), access["seconds"]["median"].as_f64().unwrap());
+        assert!(median > 0.0 && access["seconds"]["least"].as_f64() <= access["seconds"]["most"].as_f64(), "{access}");
+        assert!(access["store"] != "remote" || requests == 0 || median >= 0.05, "{access}");
+        assert!(access["reader"] == "warm" || requests > 0, "{access}");
+    }
+    let text = place.good(&["bench", "access", "t.ent", "--rounds", "1"]);
+    assert!(text.contains("1,000 scattered rows") && text.contains("requests"), "{text}");
+    assert_eq!(place.run(&["bench", "access", "nowhere.ent"]).code, 4);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! One suite for every entry of the registry: whatever the encoding, each way to the values gives what went in.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,8 +12,8 @@ use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column};
 use crate::{
-    Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Fixed, FloatOrder, Limits, Parts, Physical, Predicate,
-    Scalar, Selection,
+    Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Fixed, FloatOrder, HEAD_PREFIX_BYTES, Limits, Parts,
+    Physical, Predicate, Scalar, Selection,
 };
 
 const ROWS: [usize; 9] = [0, 1, 2, 9, 1023, 1024, 1025, 2500, 5000];
@@ -38,6 +39,36 @@ fn physicals() -> Vec<Physical> {
 fn open(node: &EncodedNode, physical: &Physical, decoded_bytes: u64) -> Block {
     let block = finished(node, physical, decoded_bytes, false);
     Block::open(Bytes::from(block.bytes), &Parts::new(), None, &Limits::default()).unwrap()
+}
+
+/// Holds rows of a block that was opened by its head, and is supplied with what it says that it lacks, against what went in.
+fn check_supplied(bytes: &[u8], expected: &[Cell], random: &mut Random) {
+    let head = &bytes[..Block::head_size_bytes(&bytes[..bytes.len().min(HEAD_PREFIX_BYTES)]).unwrap()];
+    let block =
+        Block::open_head(head, bytes.len() as u64, &Parts::new(), None, &Limits { decoded_bytes: u64::MAX }).unwrap();
+    let supply = |ranges: Vec<Range<u64>>| {
+        let bytes_of = |range: &Range<u64>| &bytes[range.start as usize..range.end as usize];
+        assert!(!ranges.is_empty());
+        ranges.iter().for_each(|range| block.supply(range.start, bytes_of(range)).unwrap());
+    };
+    for count in [0, 1, 3, 40].into_iter().filter(|&count| count == 0 || !expected.is_empty()) {
+        let picked: Vec<u32> = (0..count).map(|_| random.below(expected.len()) as u32).collect();
+        // A node that remembers its failures would lack the same bytes for ever.
+        let rounds =
+            (0..50).map_while(|_| Some(block.missing_for(&picked).unwrap()).filter(|missing| !missing.is_empty()));
+        let rounds = rounds.map(supply).count();
+        assert!(rounds < 50, "{} lacks the same bytes again and again", block.cascade().words());
+        for form in [BytesForm::Offsets32, BytesForm::Views] {
+            let got = loop {
+                let mut out = Decoded::new(block.physical(), form);
+                match block.get(&picked, &mut out) {
+                    Err(Error::Missing(missing)) => supply(missing),
+                    got => break got.map(|()| out).unwrap(),
+                }
+            };
+            assert_eq!(cells_of(&got), picked.iter().map(|&row| expected[row as usize].clone()).collect::<Vec<_>>());
+        }
+    }
 }
 
 /// Holds every operation of a block against what went in.
@@ -135,7 +166,10 @@ fn every_encoding_keeps_every_value_on_every_path() {
                     node.visit(&mut |node| {
                         exercised[REGISTRY.iter().position(|e| e.id() == node.encoding).unwrap()] += 1
                     });
-                    check(&open(&node, &physical, decoded_size_bytes(&column, false)), &expected, &mut random);
+                    let decoded_bytes = decoded_size_bytes(&column, false);
+                    check(&open(&node, &physical, decoded_bytes), &expected, &mut random);
+                    let bytes = finished(&node, &physical, decoded_bytes, false).bytes;
+                    check_supplied(&bytes, &expected, &mut random);
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Errors, by what the caller can do about them.
 
+use std::ops::Range;
+
 /// What went wrong with a block or an operation on it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +35,9 @@ pub enum Error {
     /// A value of the region for large values couldn't be fetched.
     #[error("large value: {0}")]
     LargeValue(String),
+    /// The block was opened by its head, and these bytes of it have not been supplied. Supply them and ask again.
+    #[error("bytes {0:?} of the block have not been supplied")]
+    Missing(Vec<Range<u64>>),
     /// Byte strings together need offsets of more than 32 bits; ask for views or for fewer rows.
     #[error(
         "more than 2 GiB of byte strings don't fit 32-bit offsets: ask for views, for 64-bit offsets or for fewer rows"

@@ -16,11 +16,8 @@ use crate::{
     error::{Error, Result},
     metadata::record::ColumnRecord,
     read::{Batches, Projection, ReadLimits, ReadRequest, Reader, TAIL_BYTES},
-    source::{Fetched, coalesce},
+    source::{Fetched, STORE_REQUEST_BYTES, coalesce},
 };
-
-/// Ranges at most this far apart are one request: what lies between takes less time than a request.
-const COALESCE_GAP_BYTES: u64 = 1024 * 1024;
 
 /// Requests under way at a time.
 const CONCURRENT_REQUESTS: usize = 10;
@@ -55,7 +52,7 @@ impl AsyncReader {
         let result = store.get_opts(&path, options).await.map_err(|error| failure(&path, error))?;
         let (meta, range) = (result.meta.clone(), result.range.clone());
         let tail = result.bytes().await.map_err(|error| failure(&path, error))?;
-        let fetched = Fetched::new(meta.size, path.to_string());
+        let fetched = Fetched::new(meta.size, path.to_string(), STORE_REQUEST_BYTES);
         fetched.insert(range.start, tail);
         let object = Arc::new(Object { store, path, size_bytes: meta.size, e_tag: meta.e_tag });
         let reader = object.drive(&fetched, || Reader::from_source(fetched.clone(), limits)).await?;
@@ -116,14 +113,14 @@ impl AsyncReader {
 
     /// Reads rows in order: see [`Reader::read`].
     pub async fn read(&self, request: ReadRequest) -> Result<AsyncBatches> {
-        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string());
+        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
         let batches = self.call(|reader| reader.read_from(data.clone(), request.clone())).await?;
         Ok(AsyncBatches { reader: self.clone(), data, batches })
     }
 
     /// Reads single rows: see [`Reader::take`].
     pub async fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
-        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string());
+        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
         loop {
             match self.reader.take_from(data.clone(), rows, projection, strings) {
                 Err(Error::Missing(ranges)) => self.fetch(&ranges, &data).await?,
@@ -188,7 +185,7 @@ impl Object {
 
     /// Fetches ranges, near ones together, and gives each to the source that `source_of` says for its offset.
     async fn fetch_into<'a>(&self, ranges: &[Range<u64>], source_of: impl Fn(u64) -> &'a Fetched) -> Result<()> {
-        let requests = coalesce(ranges, COALESCE_GAP_BYTES).into_iter().map(|range| self.fetch(range));
+        let requests = coalesce(ranges, STORE_REQUEST_BYTES).into_iter().map(|range| self.fetch(range));
         let mut fetched = stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
         while let Some((offset, bytes)) = fetched.try_next().await? {
             let end = offset + bytes.len() as u64;

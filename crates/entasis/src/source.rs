@@ -15,8 +15,11 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 
-/// Ranges at most this far apart are read together: what lies between costs less than another request.
-pub const COALESCE_GAP_BYTES: u64 = 64 * 1024;
+/// Bytes that a local file yields in about the time of a request.
+pub const REQUEST_BYTES: u64 = 16 * 1024;
+
+/// Bytes that an object store sends in about the time that it takes to answer.
+pub const STORE_REQUEST_BYTES: u64 = 1024 * 1024;
 
 /// Bytes that can be read at any place, by several threads at once.
 pub trait Source: Send + Sync {
@@ -29,9 +32,16 @@ pub trait Source: Send + Sync {
     /// The bytes of `range`; [`Error::Truncated`] if the file doesn't have them.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
 
-    /// The bytes of each of `ranges`, in their order. Ranges with gaps of up to [`COALESCE_GAP_BYTES`] are read together.
+    /// What a request costs by itself, however little it asks for, told as the bytes that would come in that time:
+    /// [`REQUEST_BYTES`] unless a source says otherwise. Smaller gaps between ranges are read along, and of blocks that
+    /// are large in this measure single rows are read alone.
+    fn request_bytes(&self) -> u64 {
+        REQUEST_BYTES
+    }
+
+    /// The bytes of each of `ranges`, in their order. Ranges with gaps of up to [`Self::request_bytes`] are read together.
     fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let runs = coalesce(ranges, COALESCE_GAP_BYTES);
+        let runs = coalesce(ranges, self.request_bytes());
         let read = runs.iter().map(|run| self.read(run.clone())).collect::<Result<Vec<_>>>()?;
         Ok(ranges.iter().map(|range| cut(&runs, &read, range)).collect())
     }
@@ -177,6 +187,11 @@ impl Source for BytesSource {
         Ok(self.bytes.slice(range.start as usize..range.end as usize))
     }
 
+    /// Bytes that lie in memory are lent: there is nothing to be gained by asking for less.
+    fn request_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
     fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         ranges.iter().map(|range| self.read(range.clone())).collect()
     }
@@ -187,14 +202,16 @@ impl Source for BytesSource {
 pub struct Fetched {
     size_bytes: u64,
     name: String,
+    request_bytes: u64,
     /// Ascending, disjoint, by offset.
     runs: RwLock<std::collections::BTreeMap<u64, Bytes>>,
 }
 
 impl Fetched {
-    /// Nothing yet of a file of `size_bytes` that errors call `name`.
-    pub fn new(size_bytes: u64, name: impl Into<String>) -> Arc<Self> {
-        Arc::new(Self { size_bytes, name: name.into(), runs: RwLock::default() })
+    /// Nothing yet of a file of `size_bytes` that errors call `name`, and from which fetching takes, by itself, as long as
+    /// fetching `request_bytes` more: see [`Source::request_bytes`].
+    pub fn new(size_bytes: u64, name: impl Into<String>, request_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { size_bytes, name: name.into(), request_bytes, runs: RwLock::default() })
     }
 
     /// Adds the bytes at `offset`.
@@ -229,6 +246,10 @@ impl Source for Fetched {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn request_bytes(&self) -> u64 {
+        self.request_bytes
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
@@ -285,7 +306,7 @@ mod tests {
         check_source(&FileSource::open(&path).unwrap());
         check_source(&BytesSource::map(&path).unwrap());
         check_source(&BytesSource::new(bytes(), "memory"));
-        let fetched = Fetched::new(300_000, "fetched");
+        let fetched = Fetched::new(300_000, "fetched", 1);
         fetched.insert(0, bytes());
         check_source(&*fetched);
         assert!(matches!(FileSource::open(folder.path()), Err(Error::InvalidArgument(_))));
@@ -301,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_all_at_once() {
-        let fetched = Fetched::new(300_000, "fetched");
+        let fetched = Fetched::new(300_000, "fetched", 1);
         fetched.insert(50, bytes().slice(50..150));
         let Err(Error::Missing(missing)) = fetched.read_many(&[60..70, 10..20, 140..160]) else {
             panic!("these were never fetched");

@@ -178,6 +178,61 @@ fn large_values_are_fetched_last_and_in_few_requests() {
     assert!(requests <= 6, "{requests} requests for 60 large values");
 }
 
+/// Strings without a pattern: 65,536 of 192 hexadecimal digits make a block of some 6 MB.
+fn noise(rows: usize) -> (Arc<Schema>, RecordBatch) {
+    let mut generator = Generator::new(330);
+    let text =
+        |generator: &mut Generator| (0..12).map(|_| format!("{:016x}", generator.next_u64())).collect::<String>();
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| text(&mut generator))));
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| generator.below(1_000_000) as i64)));
+    let fields = vec![Field::new("text", DataType::Utf8, false), Field::new("key", DataType::Int64, false)];
+    let schema = Arc::new(Schema::new(fields));
+    (schema.clone(), RecordBatch::try_new(schema, vec![texts, keys]).unwrap())
+}
+
+#[test]
+fn of_blocks_of_megabytes_single_rows_are_read_and_others_are_read_whole() {
+    let rows = 3 * 65_536;
+    let (schema, batch) = noise(rows);
+    let store = Arc::new(Counting::default());
+    let bytes = write(&schema, std::slice::from_ref(&batch), WriteOptions::default());
+    store.put(bytes.clone());
+    let reader = open(&store);
+    let sizes: Vec<_> = [0, 1]
+        .map(|column| {
+            block_on(reader.column(column)).unwrap().chunks[0].blocks.iter().map(|block| block.size_bytes).max()
+        })
+        .into();
+    assert!(sizes[0] > Some(3 << 20) && sizes[1] < Some(1 << 20), "{sizes:?}");
+    let whole = Reader::from_bytes(bytes).unwrap();
+    store.take_requests();
+    for wanted in [vec![100_000], vec![100_001, 100_000], vec![7, rows as u64 - 1]] {
+        let taken = block_on(reader.take(&wanted, &Projection::all(), Strings::Views)).unwrap();
+        assert_same(&taken, &whole.take(&wanted, &Projection::all(), Strings::Views).unwrap(), "single rows");
+        let read_bytes: u64 = store.ranges.lock().unwrap().iter().map(|range| range.end - range.start).sum();
+        let requests = store.take_requests();
+        assert!(requests <= 8, "{requests} requests for {wanted:?}");
+        assert!(read_bytes < 3 << 20, "{read_bytes} bytes for {wanted:?}");
+    }
+    // What was read is kept.
+    block_on(reader.take(&[100_000, 7], &Projection::all(), Strings::Views)).unwrap();
+    assert_eq!(store.take_requests(), 0);
+}
+
+#[test]
+fn large_values_are_found_again_by_a_second_call() {
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..9).map(|row| format!("{row:>9}").repeat(3_000))));
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, false)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![texts]).unwrap();
+    let store = Arc::new(Counting::default());
+    store.put(write(&schema, std::slice::from_ref(&batch), WriteOptions::default()));
+    let reader = open(&store);
+    for row in 0..9 {
+        let taken = block_on(reader.take(&[row], &Projection::all(), Strings::AsStored)).unwrap();
+        assert_same(&taken, &batch.slice(row as usize, 1), "a large value");
+    }
+}
+
 #[test]
 fn an_object_that_was_replaced_is_an_error() {
     let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, false)]));

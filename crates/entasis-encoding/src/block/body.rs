@@ -1,11 +1,13 @@
-//! Buffers and checksum runs: where the bytes of a body lie, and what has been verified of them.
+//! Buffers and checksum runs: where the bytes of a body lie, what is there of them, and what has been verified.
 //! See *Body* in `spec/block.md`.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use super::pieces::Pieces;
 use crate::error::{Error, Result};
 
 /// Buffers of this size and more are aligned to [`LARGE_ALIGNMENT`] and have checksum runs of their own.
@@ -95,88 +97,227 @@ fn runs(body_start: u64, buffers: &[Range<u64>]) -> Vec<Range<u64>> {
     runs
 }
 
-/// The bytes of a whole block, with a note of which checksum runs have been verified.
+/// The bytes of a block: all of them, or those that have been supplied so far.
 #[derive(Debug)]
 pub(crate) struct Body {
-    bytes: Bytes,
+    memory: Memory,
     placement: Placement,
     checksums: Vec<u32>,
-    verified: Vec<AtomicU64>,
+    is_probe: bool,
+}
+
+#[derive(Debug)]
+enum Memory {
+    /// The whole block, with a note of which checksum runs have been verified, and of how many have not.
+    Whole { bytes: Bytes, verified: Vec<AtomicU64>, unverified: AtomicUsize },
+    /// The head and then the checksum runs, each verified before it was supplied.
+    Supplied(Arc<Pieces>),
+}
+
+/// Supplied bytes of a block, lent with the block's memory kept alive.
+struct Lent {
+    pieces: Arc<Pieces>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.pieces.lent(self.range.clone()).unwrap_or_else(|| unreachable!("pieces stay filled"))
+    }
 }
 
 impl Body {
     /// `bytes` begin at the block's start and hold all of it; `checksums` has one entry per run.
     pub fn new(bytes: Bytes, placement: Placement, checksums: Vec<u32>) -> Self {
         let verified = (0..placement.runs.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Self { bytes, placement, checksums, verified }
+        let unverified = AtomicUsize::new(placement.runs.len());
+        Self { memory: Memory::Whole { bytes, verified, unverified }, placement, checksums, is_probe: false }
+    }
+
+    /// Only the head is there; runs are supplied later.
+    pub fn of_head(head: &[u8], placement: Placement, checksums: Vec<u32>) -> Self {
+        let run_ends = placement.runs.iter().map(|run| run.end as usize);
+        let pieces = Pieces::new(std::iter::once(head.len()).chain(run_ends).collect());
+        pieces.fill(0, head);
+        Self { memory: Memory::Supplied(Arc::new(pieces)), placement, checksums, is_probe: false }
+    }
+
+    /// The same body, for asking what is missing; `None` if it is whole.
+    pub fn probe(&self) -> Option<Self> {
+        let Memory::Supplied(pieces) = &self.memory else { return None };
+        let (placement, checksums) = (self.placement.clone(), Vec::new());
+        Some(Self { memory: Memory::Supplied(pieces.clone()), placement, checksums, is_probe: true })
+    }
+
+    /// True where values don't matter, only which bytes of the block they need: nothing outside is to be fetched.
+    pub fn is_probe(&self) -> bool {
+        self.is_probe
     }
 
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    pub fn whole(&self) -> &Bytes {
-        &self.bytes
+    /// The bytes of the block, head included; what lacks if some haven't been supplied.
+    pub fn whole(&self) -> Result<&[u8]> {
+        match &self.memory {
+            Memory::Whole { bytes, .. } => Ok(bytes),
+            Memory::Supplied(pieces) => self.supplied(pieces, 0..pieces.size_bytes()),
+        }
+    }
+
+    /// Bytes that the block takes in memory: its own, or those supplied so far.
+    pub fn held_bytes(&self) -> u64 {
+        match &self.memory {
+            Memory::Whole { bytes, .. } => bytes.len() as u64,
+            Memory::Supplied(pieces) => (0..pieces.len())
+                .filter(|&piece| pieces.is_filled(piece))
+                .map(|piece| pieces.range(piece).len() as u64)
+                .sum(),
+        }
     }
 
     /// Bytes `range` of buffer `buffer`, verified. The range must lie in the buffer.
     #[inline]
     pub fn buffer(&self, buffer: usize, range: Range<usize>) -> Result<&[u8]> {
-        let range = self.verified_range(buffer, range)?;
-        Ok(&self.bytes[range])
+        let range = self.placed(buffer, range)?;
+        match &self.memory {
+            Memory::Whole { bytes, verified, unverified } => {
+                self.verify_range(bytes, verified, unverified, &range)?;
+                Ok(&bytes[range])
+            }
+            Memory::Supplied(pieces) => self.supplied(pieces, range),
+        }
     }
 
     /// As [`Body::buffer`], lent with the block kept alive.
     pub fn lend(&self, buffer: usize, range: Range<usize>) -> Result<Bytes> {
-        let range = self.verified_range(buffer, range)?;
-        Ok(self.bytes.slice(range))
+        let range = self.placed(buffer, range)?;
+        match &self.memory {
+            Memory::Whole { bytes, verified, unverified } => {
+                self.verify_range(bytes, verified, unverified, &range)?;
+                Ok(bytes.slice(range))
+            }
+            Memory::Supplied(pieces) => {
+                self.supplied(pieces, range.clone())?;
+                Ok(Bytes::from_owner(Lent { pieces: pieces.clone(), range }))
+            }
+        }
     }
 
-    fn verified_range(&self, buffer: usize, range: Range<usize>) -> Result<Range<usize>> {
+    /// The place in the block of bytes `range` of a buffer.
+    fn placed(&self, buffer: usize, range: Range<usize>) -> Result<Range<usize>> {
         let place = &self.placement.buffers[buffer];
         let (start, end) = (place.start + range.start as u64, place.start + range.end as u64);
         if range.start > range.end || end > place.end {
             let what = format!("bytes {range:?} of a buffer of {}", place.end - place.start);
             return Err(Error::corrupt("buffer", place.start, what));
         }
-        if start == end {
-            return Ok(0..0);
+        Ok(if start == end { 0..0 } else { start as usize..end as usize })
+    }
+
+    fn supplied<'a>(&self, pieces: &'a Pieces, range: Range<usize>) -> Result<&'a [u8]> {
+        loop {
+            if let Some(lent) = pieces.lent(range.clone()) {
+                return Ok(lent);
+            }
+            let lacking = pieces.touched(&range).filter(|&piece| !pieces.is_filled(piece));
+            let lacking: Vec<_> = lacking.map(|piece| pieces.range(piece)).collect();
+            // Where nothing lacks any more, another thread has supplied it meanwhile.
+            if !lacking.is_empty() {
+                let in_block = |range: Range<usize>| range.start as u64..range.end as u64;
+                return Err(Error::Missing(lacking.into_iter().map(in_block).collect()));
+            }
         }
+    }
+
+    /// Verifies the checksum runs that `range` of a whole block touches.
+    #[inline]
+    fn verify_range(
+        &self,
+        bytes: &[u8],
+        verified: &[AtomicU64],
+        unverified: &AtomicUsize,
+        range: &Range<usize>,
+    ) -> Result<()> {
+        if unverified.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let (start, end) = (range.start as u64, range.end as u64);
         let first = self.placement.runs.partition_point(|run| run.end <= start);
         for run in first..self.placement.runs.len() {
             if self.placement.runs[run].start >= end {
                 break;
             }
-            self.verify_run(run)?;
+            self.verify_once(bytes, verified, unverified, run)?;
         }
-        Ok(start as usize..end as usize)
+        Ok(())
     }
 
-    /// Verifies one run unless that was done before.
+    /// Verifies one run of a whole block unless that was done before.
     #[inline]
-    fn verify_run(&self, run: usize) -> Result<()> {
-        let (word, bit) = (&self.verified[run / 64], 1 << (run % 64));
+    fn verify_once(&self, bytes: &[u8], verified: &[AtomicU64], unverified: &AtomicUsize, run: usize) -> Result<()> {
+        let (word, bit) = (&verified[run / 64], 1 << (run % 64));
         if word.load(Ordering::Relaxed) & bit != 0 {
             return Ok(());
         }
         let range = &self.placement.runs[run];
-        let found = crc32c::crc32c(&self.bytes[range.start as usize..range.end as usize]);
-        if found != self.checksums[run] {
-            return Err(Error::corrupt(
-                "checksum run",
-                range.start,
-                format!("bytes {range:?} don't match their checksum"),
-            ));
+        self.verify_run(run, &bytes[range.start as usize..range.end as usize])?;
+        // Of several threads that verify the same run, one counts it.
+        if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            unverified.fetch_sub(1, Ordering::Relaxed);
         }
-        word.fetch_or(bit, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Holds the bytes of a run against its checksum.
+    fn verify_run(&self, run: usize, bytes: &[u8]) -> Result<()> {
+        if crc32c::crc32c(bytes) == self.checksums[run] {
+            return Ok(());
+        }
+        let range = &self.placement.runs[run];
+        Err(Error::corrupt("checksum run", range.start, format!("bytes {range:?} don't match their checksum")))
+    }
+
+    /// Verifies and keeps the runs that lie wholly within `bytes`, the first of which is byte `start` of the block.
+    /// Runs that are there already aren't looked at.
+    pub fn supply(&self, start: u64, bytes: &[u8]) -> Result<()> {
+        let Memory::Supplied(pieces) = &self.memory else { return Ok(()) };
+        let end = start + bytes.len() as u64;
+        let first = self.placement.runs.partition_point(|run| run.start < start);
+        for (run, range) in self.placement.runs.iter().enumerate().skip(first) {
+            if range.end > end {
+                break;
+            }
+            // Piece 0 is the head.
+            if !pieces.is_filled(run + 1) {
+                let bytes = &bytes[(range.start - start) as usize..(range.end - start) as usize];
+                self.verify_run(run, bytes)?;
+                pieces.fill(run + 1, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs that haven't been supplied.
+    pub fn missing(&self) -> Vec<Range<u64>> {
+        match &self.memory {
+            Memory::Whole { .. } => Vec::new(),
+            Memory::Supplied(pieces) => {
+                let lacks = |(run, _): &(usize, &Range<u64>)| !pieces.is_filled(run + 1);
+                self.placement.runs.iter().enumerate().filter(lacks).map(|(_, range)| range.clone()).collect()
+            }
+        }
     }
 
     /// Verifies every run, and that padding is zero.
     pub fn verify(&self, head_bytes: u64) -> Result<()> {
-        (0..self.placement.runs.len()).try_for_each(|run| self.verify_run(run))?;
+        let bytes = self.whole()?;
+        if let Memory::Whole { verified, unverified, .. } = &self.memory {
+            (0..self.placement.runs.len()).try_for_each(|run| self.verify_once(bytes, verified, unverified, run))?;
+        }
         for gap in self.placement.padding(head_bytes) {
-            if self.bytes[gap.start as usize..gap.end as usize].iter().any(|&byte| byte != 0) {
+            if bytes[gap.start as usize..gap.end as usize].iter().any(|&byte| byte != 0) {
                 return Err(Error::corrupt("padding", gap.start, "isn't zero"));
             }
         }

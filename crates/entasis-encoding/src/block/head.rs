@@ -116,6 +116,17 @@ impl Head {
         Ok(Self { size_bytes, shared, rows, decoded_bytes, physical, placement, root, checksums })
     }
 
+    /// Fails unless the block has `size_bytes`.
+    pub fn check_size(&self, size_bytes: u64) -> Result<()> {
+        match self.block_size_bytes() {
+            described if described == size_bytes => Ok(()),
+            described => {
+                let what = format!("the head describes {described} bytes, there are {size_bytes}");
+                Err(Error::corrupt("block", size_bytes, what))
+            }
+        }
+    }
+
     /// Where the block ends.
     pub fn block_size_bytes(&self) -> u64 {
         self.placement.end(self.size_bytes as u64)

@@ -5,6 +5,8 @@ mod bounds;
 pub(crate) mod head;
 pub(crate) mod operations;
 pub(crate) mod parts;
+mod pieces;
+mod supplied;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,8 +15,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::encodings::by_id;
 use crate::encodings::node::{Node, Opening, open};
+use crate::encodings::{Encoding, by_id, large::Large};
 use crate::error::{Error, Result};
 use crate::values::{Decoded, LargeValues};
 use crate::{Physical, Selection, VECTOR_ROWS};
@@ -42,6 +44,9 @@ impl Default for Limits {
 }
 
 /// An opened block: its head is parsed and checked, its body is verified run by run as it is touched. Cheap to clone.
+///
+/// A block that was opened [by its head](Block::open_head) has no body yet. Questions that touch what isn't there fail
+/// with [`Error::Missing`], which names the runs; whoever has them [supplies](Block::supply) them and asks again.
 #[derive(Debug, Clone)]
 pub struct Block(Arc<Inner>);
 
@@ -117,28 +122,8 @@ impl Block {
         limits: &Limits,
     ) -> Result<Self> {
         let head = Head::parse(&bytes)?;
-        if head.block_size_bytes() != bytes.len() as u64 {
-            let what = format!("the head describes {} bytes, there are {}", head.block_size_bytes(), bytes.len());
-            return Err(Error::corrupt("block", bytes.len() as u64, what));
-        }
-        if head.decoded_bytes > limits.decoded_bytes {
-            let what = "decoded size of a block in bytes";
-            return Err(Error::OverLimit { what, declared: head.decoded_bytes, limit: limits.decoded_bytes });
-        }
-        let least = bounds::least_decoded_bytes(&head.physical, &head.root);
-        if least > head.decoded_bytes {
-            let what = format!("declares {} decoded bytes, its rows alone take {least}", head.decoded_bytes);
-            return Err(Error::corrupt("head", 0, what));
-        }
-        let root = open(&Opening {
-            record: &head.root,
-            physical: &head.physical,
-            placement: &head.placement,
-            parts,
-            large: large.as_ref(),
-            decoded_bytes: head.decoded_bytes,
-            nullable: true,
-        })?;
+        head.check_size(bytes.len() as u64)?;
+        let root = open_root(&head, parts, large, limits)?;
         let body = Body::new(bytes, head.placement.clone(), head.checksums.clone());
         Ok(Self(Arc::new(Inner { head, body, root })))
     }
@@ -165,12 +150,17 @@ impl Block {
 
     /// Bytes of the whole block.
     pub fn size_bytes(&self) -> u64 {
-        self.0.body.whole().len() as u64
+        self.0.head.block_size_bytes()
+    }
+
+    /// Bytes of it that are in memory: fewer where not all has been supplied.
+    pub fn held_bytes(&self) -> u64 {
+        self.0.body.held_bytes()
     }
 
     /// XXH3-64 of the block's bytes, which are the same wherever it lies.
-    pub fn digest(&self) -> u64 {
-        digest(self.0.body.whole())
+    pub fn digest(&self) -> Result<u64> {
+        Ok(digest(self.0.body.whole()?))
     }
 
     /// Ids of the encodings in the cascade, ascending.
@@ -184,6 +174,11 @@ impl Block {
         ids.sort_unstable();
         ids.dedup();
         ids
+    }
+
+    /// True if some of its values may lie outside of it: see [`LargeValues`].
+    pub fn has_large_values(&self) -> bool {
+        self.encodings().contains(&Large.id())
     }
 
     /// Appends the values of `rows` to `out`, which must be of the block's type. After an error `out` is unspecified.
@@ -277,6 +272,33 @@ impl Block {
         }
         items
     }
+}
+
+/// Holds what a head declares against the limits, and opens its nodes.
+fn open_root(
+    head: &Head,
+    parts: &Parts,
+    large: Option<Arc<dyn LargeValues + Send + Sync>>,
+    limits: &Limits,
+) -> Result<Box<dyn Node>> {
+    if head.decoded_bytes > limits.decoded_bytes {
+        let what = "decoded size of a block in bytes";
+        return Err(Error::OverLimit { what, declared: head.decoded_bytes, limit: limits.decoded_bytes });
+    }
+    let least = bounds::least_decoded_bytes(&head.physical, &head.root);
+    if least > head.decoded_bytes {
+        let what = format!("declares {} decoded bytes, its rows alone take {least}", head.decoded_bytes);
+        return Err(Error::corrupt("head", 0, what));
+    }
+    open(&Opening {
+        record: &head.root,
+        physical: &head.physical,
+        placement: &head.placement,
+        parts,
+        large: large.as_ref(),
+        decoded_bytes: head.decoded_bytes,
+        nullable: true,
+    })
 }
 
 /// A node with all below it.

@@ -50,8 +50,8 @@ impl Parts {
 pub(crate) struct Part {
     number: usize,
     block: Block,
-    plain: OnceLock<Result<Decoded>>,
-    views: OnceLock<Result<Decoded>>,
+    plain: OnceLock<Decoded>,
+    views: OnceLock<Decoded>,
 }
 
 impl Part {
@@ -70,7 +70,7 @@ impl Part {
             let mut out = Decoded::new(self.block.physical(), form);
             self.block.decode(0..self.block.rows(), &mut out).map(|()| out)
         };
-        cell.get_or_init(decode).as_ref().map_err(Clone::clone)
+        made_once(cell, decode)
     }
 
     /// The digest of the first `count` values.
@@ -87,6 +87,15 @@ impl Part {
         }
         Ok(digest.value())
     }
+}
+
+/// The value of `cell`, made when first needed. A failure isn't kept: bytes that are missing may be supplied.
+pub(crate) fn made_once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(cell.get_or_init(|| value))
 }
 
 /// The digest of a growing list of values.

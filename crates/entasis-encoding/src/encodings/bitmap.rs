@@ -68,6 +68,16 @@ impl Node for BitmapNode {
         out.extend_valid(rows.len());
         Ok(())
     }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let bits = bits_mut(out)?;
+        for &row in rows {
+            let byte = row as usize / 8;
+            bits.push(body.buffer(self.buffer, byte..byte + 1)?[0] >> (row % 8) & 1 == 1);
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
 }
 
 /// The bits of `out`, which the caller says are booleans.

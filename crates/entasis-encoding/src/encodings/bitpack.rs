@@ -314,6 +314,9 @@ impl Patches {
 
     /// The patch of one row, if it has one.
     pub fn get<T: LaneAccess>(&self, body: &Body, vector: usize, index: usize) -> Result<Option<T>> {
+        if self.ends[vector] == vector.checked_sub(1).map_or(0, |before| self.ends[before]) {
+            return Ok(None);
+        }
         let (positions, patches) = self.of_vector(body, vector)?;
         let found = positions
             .chunks_exact(POSITION_BYTES)

@@ -16,7 +16,7 @@ use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
-use crate::block::parts::Part;
+use crate::block::parts::{Part, made_once};
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
@@ -146,8 +146,8 @@ struct DictionaryValues {
     count: usize,
     source: Source,
     physical: Physical,
-    lanes_or_views: OnceLock<Result<Decoded>>,
-    offsets: OnceLock<Result<Decoded>>,
+    lanes_or_views: OnceLock<Decoded>,
+    offsets: OnceLock<Decoded>,
 }
 
 impl DictionaryValues {
@@ -161,7 +161,7 @@ impl DictionaryValues {
                     let mut out = Decoded::new(&self.physical, form);
                     values.decode(body, 0..self.count, &mut out).map(|()| out)
                 };
-                cell.get_or_init(decode).as_ref().map_err(Clone::clone)
+                made_once(cell, decode)
             }
         }
     }

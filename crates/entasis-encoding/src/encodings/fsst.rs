@@ -15,10 +15,13 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening};
-use super::strings::{append_views, bytes_mut, checked_starts, length_type, locate, write_starts};
+use super::node::{Node, Opening, bound_of_rows};
+use super::strings::{
+    Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
+};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
+use crate::block::parts::made_once;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
@@ -117,7 +120,7 @@ struct FsstNode {
     length_type: Fixed,
     lengths: Box<dyn Node>,
     /// Parsed when first needed.
-    symbols: OnceLock<Result<SymbolTable>>,
+    symbols: OnceLock<SymbolTable>,
 }
 
 impl fmt::Debug for FsstNode {
@@ -132,7 +135,7 @@ impl FsstNode {
             let bytes = body.buffer(self.table, 0..self.table_bytes)?;
             SymbolTable::from_bytes(bytes).map_err(corrupt)
         };
-        self.symbols.get_or_init(parse).as_ref().map_err(Clone::clone)
+        made_once(&self.symbols, parse)
     }
 }
 
@@ -182,6 +185,24 @@ impl Node for FsstNode {
             append_ended(bytes, &ends, data);
         }
         out.extend_valid(encoded_ends.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let symbols = self.symbols(body)?;
+        let mut left = usize::try_from(bound_of_rows(rows, self.total)).unwrap_or(usize::MAX);
+        let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
+        locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
+            let codes = body.buffer(self.codes, range)?;
+            gathered.push(bytes, |data| {
+                let before = data.len();
+                symbols.decode_into(codes, data, left).map_err(corrupt)?;
+                left -= data.len() - before;
+                Ok(())
+            })
+        })?;
+        gathered.flush(bytes)?;
+        out.extend_valid(rows.len());
         Ok(())
     }
 

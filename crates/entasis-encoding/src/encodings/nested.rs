@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::node::{Node, Opening};
-use super::strings::{length_type, locate};
+use super::strings::{length_type, locate, locate_each};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -76,6 +76,37 @@ impl Encoding for List {
     }
 }
 
+/// Items of so many that lie together are decoded as a range; fewer are got one by one.
+const RANGE_ITEMS: usize = 64;
+
+/// Appends ranges of items to `out`, in their order.
+struct ItemRanges<'a> {
+    items: &'a dyn Node,
+    body: &'a Body,
+    out: &'a mut Decoded,
+    /// Single items that wait to be got.
+    single: Vec<u32>,
+}
+
+impl<'a> ItemRanges<'a> {
+    fn new(items: &'a dyn Node, body: &'a Body, out: &'a mut Decoded) -> Self {
+        Self { items, body, out, single: Vec::new() }
+    }
+
+    fn push(&mut self, range: Range<usize>) -> Result<()> {
+        if range.len() < RANGE_ITEMS {
+            self.single.extend(range.start as u32..range.end as u32);
+            return Ok(());
+        }
+        self.flush()?;
+        self.items.decode(self.body, range, self.out)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.items.get(self.body, &std::mem::take(&mut self.single), self.out)
+    }
+}
+
 #[derive(Debug)]
 struct ListNode {
     starts: Vec<usize>,
@@ -95,6 +126,20 @@ impl Node for ListNode {
             end
         }));
         out.extend_valid(lengths.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let DecodedValues::List(offsets, items) = &mut out.values else { return Err(wrong_output()) };
+        let mut ranges = ItemRanges::new(&*self.items, body, items);
+        let mut end = offsets.last().copied().unwrap_or(0);
+        locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
+            end += range.len() as u64;
+            offsets.push(end);
+            ranges.push(range)
+        })?;
+        ranges.flush()?;
+        out.extend_valid(rows.len());
         Ok(())
     }
 
@@ -158,6 +203,15 @@ impl Node for FixedListNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         let DecodedValues::FixedList(_, items) = &mut out.values else { return Err(wrong_output()) };
         self.items.decode(body, rows.start * self.size..rows.end * self.size, items)?;
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let DecodedValues::FixedList(_, items) = &mut out.values else { return Err(wrong_output()) };
+        let mut ranges = ItemRanges::new(&*self.items, body, items);
+        rows.iter().try_for_each(|&row| ranges.push(row as usize * self.size..(row as usize + 1) * self.size))?;
+        ranges.flush()?;
         out.extend_valid(rows.len());
         Ok(())
     }

@@ -19,10 +19,10 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
 
     /// Appends single rows, in the order asked for, each within the node. By default neighbours in a vector are decoded together.
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
-        let vector_of = |row: u32| row as usize / VECTOR_ROWS;
-        for group in rows.chunk_by(|&left, &right| vector_of(left) == vector_of(right)) {
+        let mut span = out.empty_like();
+        for group in by_vector(rows) {
             let (low, high) = group.iter().fold((u32::MAX, 0), |(low, high), &row| (low.min(row), high.max(row)));
-            let mut span = out.empty_like();
+            span.clear();
             self.decode(body, low as usize..high as usize + 1, &mut span)?;
             out.extend_picked(&span, group.iter().map(|&row| (row - low) as usize))?;
         }
@@ -181,6 +181,12 @@ pub(crate) fn bound_of_rows(rows: &[u32], decoded_bytes: u64) -> u64 {
     sorted.sort_unstable();
     let most = sorted.chunk_by(|left, right| left == right).map(|equal| equal.len() as u64).max().unwrap_or(1);
     decoded_bytes.saturating_mul(most)
+}
+
+/// Single rows, cut where the next one lies in another vector.
+pub(crate) fn by_vector(rows: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let vector_of = |row: u32| row as usize / VECTOR_ROWS;
+    rows.chunk_by(move |&left, &right| vector_of(left) == vector_of(right))
 }
 
 /// The vectors that `rows` touches.

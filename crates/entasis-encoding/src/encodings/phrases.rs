@@ -21,6 +21,7 @@ use super::node::{Node, Opening, bound_of_rows, decode_child, decode_unsigned};
 use super::strings::{append_views, bytes_mut, length_type};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
+use crate::block::parts::made_once;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::phrases::{Parsed, TEXT_BYTES};
@@ -137,7 +138,7 @@ struct PhrasesNode {
     pieces: usize,
     text: Box<dyn Node>,
     /// The text and some bytes more, decoded when first needed.
-    decoded_text: OnceLock<Result<Vec<u8>>>,
+    decoded_text: OnceLock<Vec<u8>>,
     decoded_bytes: u64,
 }
 
@@ -194,7 +195,7 @@ impl PhrasesNode {
             text.resize(text.len() + COPY_BYTES, 0);
             Ok(text)
         };
-        self.decoded_text.get_or_init(decode).as_deref().map_err(Clone::clone)
+        made_once(&self.decoded_text, decode).map(Vec::as_slice)
     }
 
     /// Phrase counts from the beginning of the first vector of `rows`, and the phrases of the rows themselves. Counts that don't

@@ -71,4 +71,14 @@ impl<T: LaneAccess> Node for PlainNode<T> {
         out.extend_valid(rows.len());
         Ok(())
     }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let lanes = lanes_mut::<T>(out)?;
+        for &row in rows {
+            let start = row as usize * T::BYTES;
+            lanes.push(T::read(body.buffer(self.buffer, start..start + T::BYTES)?));
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
 }

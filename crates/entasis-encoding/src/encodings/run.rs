@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::bitmap::bits_mut;
-use super::node::{Node, Opening, decode_child, decode_unsigned, lanes_mut};
+use super::node::{Node, Opening, by_vector, decode_child, decode_unsigned, lanes_mut};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -148,6 +148,39 @@ impl Runs {
         ends.drain(..kept.start);
         Ok((ends, values))
     }
+
+    /// The run of each row. Ends that lie near each other are decoded together: runs are fewer than rows, so that those
+    /// of several vectors of rows lie in one vector of ends.
+    fn runs_of(&self, body: &Body, rows: &[u32]) -> Result<Vec<u32>> {
+        let mut groups = Vec::new();
+        for group in by_vector(rows) {
+            let vector = group[0] as usize / VECTOR_ROWS;
+            let first = self.entries[vector] as usize;
+            let last = self.entries.get(vector + 1).map_or(self.runs, |&run| run as usize + 1);
+            if first >= last {
+                return Err(bad_ends());
+            }
+            groups.push((group, first..last));
+        }
+        let mut runs = Vec::with_capacity(rows.len());
+        for near in groups.chunk_by(|(_, left), (_, right)| (left.start..left.end + VECTOR_ROWS).contains(&right.start))
+        {
+            let start = near[0].1.start;
+            let end = near.iter().fold(start, |end, (_, runs)| end.max(runs.end));
+            let ends = decode_unsigned(&*self.ends, self.end_type, body, start..end)?;
+            for (group, known) in near {
+                let ends = &ends[known.start - start..known.end - start];
+                for &row in *group {
+                    let run = ends.partition_point(|&end| end <= row);
+                    if run == ends.len() {
+                        return Err(bad_ends());
+                    }
+                    runs.push((known.start + run) as u32);
+                }
+            }
+        }
+        Ok(runs)
+    }
 }
 
 fn bad_ends() -> Error {
@@ -172,6 +205,10 @@ impl<T: LaneAccess> Node for LaneRuns<T> {
 
     fn runs(&self, body: &Body, rows: &Range<usize>) -> Option<Result<(Vec<u32>, Decoded)>> {
         Some(self.0.touched(body, rows))
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        self.0.values.get(body, &self.0.runs_of(body, rows)?, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -205,6 +242,10 @@ impl Node for BitRuns {
         }
         out.extend_valid(rows.len());
         Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        self.0.values.get(body, &self.0.runs_of(body, rows)?, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

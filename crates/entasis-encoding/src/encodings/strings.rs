@@ -12,12 +12,12 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening, decode_unsigned};
+use super::node::{Node, Opening, by_vector, decode_unsigned};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{Decoded, DecodedBytes, DecodedValues, Values};
+use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
@@ -129,13 +129,107 @@ pub(crate) fn locate(
     // The rows end in this vector, so their bytes end within it.
     let vector_end = starts[rows.end.div_ceil(VECTOR_ROWS)] as u64;
     if end > vector_end {
-        return Err(Error::corrupt(
-            "node",
-            0,
-            format!("lengths reach byte {end} of a vector that ends at {vector_end}"),
-        ));
+        return Err(beyond_vector(end, vector_end));
     }
     Ok((lengths, start as usize..end as usize))
+}
+
+/// Calls `visit` with the place of each of `rows` in the buffer that `starts` describes. Lengths of a vector are decoded
+/// once for neighbours, and held against the entry points as in [`locate`].
+pub(crate) fn locate_each(
+    body: &Body,
+    lengths: &dyn Node,
+    length_type: Fixed,
+    starts: &[usize],
+    rows: &[u32],
+    mut visit: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut decoded = Decoded::new(&Physical::Fixed(length_type), BytesForm::Offsets32);
+    for group in by_vector(rows) {
+        let vector = group[0] as usize / VECTOR_ROWS;
+        let first = vector * VECTOR_ROWS;
+        let last = group.iter().fold(first, |last, &row| last.max(row as usize));
+        decoded.clear();
+        lengths.decode(body, first..last + 1, &mut decoded)?;
+        let place = starts[vector]..starts[vector + 1];
+        let indices = group.iter().map(|&row| row as usize - first);
+        // Lengths of a vector that have 16 bits can be summed in 32.
+        match &decoded.values {
+            DecodedValues::L8(lengths) => {
+                let sum = |lengths: &[u8]| lengths.iter().map(|&length| u32::from(length)).sum::<u32>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
+            }
+            DecodedValues::L16(lengths) => {
+                let sum = |lengths: &[u16]| lengths.iter().map(|&length| u32::from(length)).sum::<u32>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
+            }
+            DecodedValues::L32(lengths) => {
+                let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>() as usize;
+                place_each(lengths, sum, place, indices, &mut visit)?;
+            }
+            _ => return Err(Error::InvalidArgument("lanes of more than 32 bits".into())),
+        }
+    }
+    Ok(())
+}
+
+/// Calls `visit` with the places of strings of one vector, which lies at `vector` and has these lengths.
+fn place_each<T: Copy + Into<u32>>(
+    lengths: &[T],
+    sum: impl Fn(&[T]) -> usize,
+    vector: Range<usize>,
+    indices: impl Iterator<Item = usize>,
+    visit: &mut impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let (mut known, mut start) = (0, vector.start);
+    for index in indices {
+        if index < known {
+            (known, start) = (0, vector.start);
+        }
+        start += sum(&lengths[known..index]);
+        known = index;
+        let end = start + lengths[index].into() as usize;
+        if end > vector.end {
+            return Err(beyond_vector(end as u64, vector.end as u64));
+        }
+        visit(start..end)?;
+    }
+    Ok(())
+}
+
+/// The error of lengths that add up to more than their vector has.
+fn beyond_vector(end: u64, vector_end: u64) -> Error {
+    Error::corrupt("node", 0, format!("lengths reach byte {end} of a vector that ends at {vector_end}"))
+}
+
+/// Single strings on their way into an output: joined, so that views share buffers.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    lengths: Vec<u32>,
+    data: Vec<u8>,
+}
+
+/// So many bytes make a buffer of their own: views can't point far behind it.
+const GATHERED_BYTES: usize = 64 << 20;
+
+impl Gathered {
+    /// Adds the string that `append` appends.
+    pub fn push(&mut self, out: &mut DecodedBytes, append: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let before = self.data.len();
+        append(&mut self.data)?;
+        self.lengths.push((self.data.len() - before) as u32);
+        if self.data.len() >= GATHERED_BYTES { self.flush(out) } else { Ok(()) }
+    }
+
+    /// Appends all strings to the output.
+    pub fn flush(&mut self, out: &mut DecodedBytes) -> Result<()> {
+        let (lengths, data) = (std::mem::take(&mut self.lengths), std::mem::take(&mut self.data));
+        if let DecodedBytes::Views(views, buffers) = out {
+            append_views(&lengths, &Bytes::from(data), views, buffers);
+            return Ok(());
+        }
+        append_concatenated(out, &lengths, &data)
+    }
 }
 
 #[derive(Debug)]
@@ -157,6 +251,20 @@ impl Node for StringsNode {
             _ => append_concatenated(bytes, &lengths, body.buffer(self.buffer, range)?)?,
         }
         out.extend_valid(lengths.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
+        locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
+            let string = body.buffer(self.buffer, range)?;
+            gathered.push(bytes, |data| {
+                data.extend_from_slice(string);
+                Ok(())
+            })
+        })?;
+        gathered.flush(bytes)?;
+        out.extend_valid(rows.len());
         Ok(())
     }
 }

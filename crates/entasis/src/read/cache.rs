@@ -14,7 +14,8 @@ type ColumnKey = (usize, usize);
 pub(super) struct BlockCache {
     limit_bytes: u64,
     held_bytes: u64,
-    blocks: HashMap<(ColumnKey, BlockPlace), Block>,
+    /// Each with the bytes that it was counted with.
+    blocks: HashMap<(ColumnKey, BlockPlace), (Block, u64)>,
     /// By row group.
     parts: HashMap<(ColumnKey, usize), Parts>,
 }
@@ -27,7 +28,7 @@ impl BlockCache {
 
     /// An open block.
     pub fn block(&self, column: ColumnKey, place: BlockPlace) -> Option<Block> {
-        self.blocks.get(&(column, place)).cloned()
+        self.blocks.get(&(column, place)).map(|(block, _)| block.clone())
     }
 
     /// The shared parts of a chunk.
@@ -35,10 +36,15 @@ impl BlockCache {
         self.parts.get(&(column, row_group)).cloned()
     }
 
-    /// Keeps a block of `size_bytes` open.
-    pub fn insert_block(&mut self, column: ColumnKey, place: BlockPlace, block: Block, size_bytes: u64) {
+    /// Keeps a block open, counted with the bytes of it that are in memory now: of one that is kept already, more may be.
+    pub fn insert_block(&mut self, column: ColumnKey, place: BlockPlace, block: Block) {
+        let key = (column, place);
+        if let Some((_, counted)) = self.blocks.remove(&key) {
+            self.held_bytes -= counted;
+        }
+        let size_bytes = block.held_bytes();
         if self.make_room(size_bytes) {
-            self.blocks.insert((column, place), block);
+            self.blocks.insert(key, (block, size_bytes));
         }
     }
 

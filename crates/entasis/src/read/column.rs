@@ -149,9 +149,17 @@ impl Opener {
     /// Opens blocks of the file of `reader`, from bytes of `source`.
     pub fn new(reader: &Reader, source: Arc<dyn Source>) -> Self {
         let blocks_end = reader.blocks_end();
-        let large = Arc::new(LargeRegion { source: source.clone(), end: blocks_end, failure: Mutex::default() });
+        let large = match Arc::ptr_eq(&source, &reader.inner.source) {
+            true => reader.inner.large.clone(),
+            false => LargeRegion::new(source.clone(), blocks_end),
+        };
         let limits = Limits { decoded_bytes: reader.inner.limits.decoded_bytes };
         Self { source, large, limits, blocks_end }
+    }
+
+    /// Whether blocks are read from the reader's own source.
+    pub fn is_of(&self, reader: &Reader) -> bool {
+        Arc::ptr_eq(&self.large, &reader.inner.large)
     }
 
     /// Checks that a block lies where blocks are and isn't longer than a reader may hold.
@@ -189,17 +197,35 @@ impl Opener {
     ) -> Result<Block> {
         let open = Block::open(bytes, parts, Some(self.large.clone()), &self.limits)
             .map_err(|error| self.place(error, &place.name(column), block.offset))?;
-        if open.rows() != block.rows as usize || *open.physical() != column.physical {
-            let what = format!(
-                "{} rows of {}, where the record says {} of {}",
-                open.rows(),
-                open.physical(),
-                block.rows,
-                column.physical
-            );
-            return Err(Error::corrupt(self.source.name(), place.name(column), block.offset, what));
+        self.check_block(column, place, block, open)
+    }
+
+    /// As [`Self::open_block`], with the head alone.
+    pub fn open_head(
+        &self,
+        column: &ReadColumn,
+        place: &BlockPlace,
+        block: &BlockRef,
+        parts: &Parts,
+        head: &[u8],
+    ) -> Result<Block> {
+        let open = Block::open_head(head, block.size_bytes, parts, Some(self.large.clone()), &self.limits)
+            .map_err(|error| self.place(error, &place.name(column), block.offset))?;
+        self.check_block(column, place, block, open)
+    }
+
+    fn check_block(&self, column: &ReadColumn, place: &BlockPlace, block: &BlockRef, open: Block) -> Result<Block> {
+        if open.rows() == block.rows as usize && *open.physical() == column.physical {
+            return Ok(open);
         }
-        Ok(open)
+        let what = format!(
+            "{} rows of {}, where the record says {} of {}",
+            open.rows(),
+            open.physical(),
+            block.rows,
+            column.physical
+        );
+        Err(Error::corrupt(self.source.name(), place.name(column), block.offset, what))
     }
 
     /// Gives an error of a block its place in the file. What the source said about a large value comes first.
@@ -226,13 +252,18 @@ impl BlockPlace {
 }
 
 /// The region for large values, and the last failure to read it.
-struct LargeRegion {
+pub(super) struct LargeRegion {
     source: Arc<dyn Source>,
     end: u64,
     failure: Mutex<Option<Error>>,
 }
 
 impl LargeRegion {
+    /// The region of a file that ends, at the latest, at byte `end`.
+    pub fn new(source: Arc<dyn Source>, end: u64) -> Arc<Self> {
+        Arc::new(Self { source, end, failure: Mutex::default() })
+    }
+
     fn take_failure(&self) -> Option<Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

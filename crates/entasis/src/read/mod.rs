@@ -7,6 +7,7 @@ mod batches;
 mod cache;
 mod column;
 mod layout;
+mod open;
 mod projection;
 mod take;
 mod verify;
@@ -27,7 +28,7 @@ pub use layout::Part;
 pub use projection::{Projection, Selected};
 pub use verify::Damage;
 
-use self::cache::BlockCache;
+use self::{cache::BlockCache, column::LargeRegion};
 use crate::{
     error::{Error, Result},
     metadata::{
@@ -77,6 +78,8 @@ struct Inner {
     schema: OnceLock<SchemaRef>,
     /// Records by column number, as far as they were asked for.
     columns: Mutex<HashMap<u32, Arc<ColumnRecord>>>,
+    /// Where blocks that stay open find their large values.
+    large: Arc<LargeRegion>,
     cache: Mutex<BlockCache>,
 }
 
@@ -105,6 +108,7 @@ impl Reader {
             _ => return Err(not_whole(&*source)),
         };
         let metadata = MetadataReader::new(source.clone(), &trailer, tail);
+        let large = LargeRegion::new(source.clone(), trailer.pages_offset);
         let inner = Inner {
             source,
             limits,
@@ -113,6 +117,7 @@ impl Reader {
             file_record: OnceLock::new(),
             schema: OnceLock::new(),
             columns: Mutex::default(),
+            large,
             cache: Mutex::new(BlockCache::new(limits.open_block_bytes)),
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -1,23 +1,15 @@
 //! Reading single rows.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, make_array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Schema};
-use bytes::Bytes;
-use entasis_encoding::{Block, Parts};
 
 use super::{
     Projection, Reader,
-    cache::BlockCache,
-    column::{
-        BlockPlace, Opener, ReadColumn, ReadColumns, chunk_of, empty, extend_not_null, open_read_parts, part_ranges,
-        split_of,
-    },
+    column::{BlockPlace, Opener, ReadColumns, empty, extend_not_null, split_of},
+    open::{ColumnNeeds, Lacking},
 };
 use crate::{
     arrow::{Split, Strings},
@@ -27,9 +19,12 @@ use crate::{
 };
 
 impl Reader {
-    /// The rows of these numbers, in their order; a number may come several times. Blocks stay open for further calls,
-    /// up to [`ReadLimits::open_block_bytes`](super::ReadLimits). A number past the last row is
+    /// The rows of these numbers, in their order; a number may come several times. A number past the last row is
     /// [`Error::InvalidArgument`].
+    ///
+    /// Of blocks that are large for the rows asked for, only the head and those checksum runs are read that hold the
+    /// rows; see [`Source::request_bytes`]. What was read stays for further calls, up to
+    /// [`ReadLimits::open_block_bytes`](super::ReadLimits).
     pub fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
         self.take_from(self.inner.source.clone(), rows, projection, strings)
     }
@@ -46,18 +41,14 @@ impl Reader {
             return Err(Error::InvalidArgument(format!("row {row} of {}", self.rows())));
         }
         let columns = ReadColumns::new(self, projection.selected(), strings)?;
-        let mut sorted = rows.to_vec();
-        let is_sorted = sorted.is_sorted();
-        sorted.sort_unstable();
-        let groups = self.by_row_group(&sorted)?;
+        let order = (!rows.is_sorted()).then(|| Order::of(rows));
+        let groups = self.by_row_group(order.as_ref().map_or(rows, |order| &order.sorted))?;
         let opener = Opener::new(self, source);
-        let open = self.open_for(&opener, &columns.columns, &groups)?;
-        let decode = |column: &ReadColumn| self.get(&opener, column, &groups, &open);
-        let parts = columns.columns.iter().map(decode).collect::<Result<Vec<Split>>>()?;
+        let needs = self.open_for(&opener, &columns.columns, &groups)?;
+        let parts = self.get_all(&opener, &needs)?;
         let mut arrays = columns.assemble(parts, self.name())?;
-        if !is_sorted {
-            let order = order_of(rows);
-            arrays = arrays.iter().map(|array| reorder(array, &order)).collect::<Result<_>>()?;
+        if let Some(order) = order {
+            arrays = arrays.iter().map(|array| reorder(array, &order.places)).collect::<Result<_>>()?;
         }
         let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
         let schema = Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone());
@@ -82,93 +73,59 @@ impl Reader {
         Ok(groups)
     }
 
-    fn cache(&self) -> MutexGuard<'_, BlockCache> {
-        self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Opens every block that the rows touch: what isn't open already is read together.
-    fn open_for(&self, opener: &Opener, columns: &[ReadColumn], groups: &[GroupRows]) -> Result<OpenBlocks> {
-        let mut open = OpenBlocks::default();
-        let (mut ranges, mut missing_parts, mut missing_blocks) = (Vec::new(), Vec::new(), Vec::new());
-        for column in columns {
-            for group in groups {
-                let (row_group, chunk) = (group.row_group, chunk_of(self, column, group.row_group, group.group_rows)?);
-                let key = (column.key, row_group);
-                let known = self.cache().parts(column.key, row_group);
-                match known {
-                    Some(parts) => drop(open.parts.insert(key, parts)),
-                    None => {
-                        let part_ranges = part_ranges(opener, column, chunk)?;
-                        missing_parts.push((column, row_group, chunk, ranges.len()..ranges.len() + part_ranges.len()));
-                        ranges.extend(part_ranges);
-                    }
-                }
-                for (place, reference, _) in group.by_block(&chunk.blocks) {
-                    let known = self.cache().block(column.key, place);
-                    match known {
-                        Some(block) => drop(open.blocks.insert((column.key, place), block)),
-                        None => {
-                            missing_blocks.push((column, place, reference, ranges.len()));
-                            ranges.push(opener.check_range(reference.range(), || place.name(column))?);
-                        }
-                    }
-                }
+    /// The rows of all columns, in ascending order. What blocks lack is read in rounds, that of all blocks together.
+    fn get_all(&self, opener: &Opener, needs: &[ColumnNeeds<'_>]) -> Result<Vec<Split>> {
+        let mut splits: Vec<Option<Split>> = needs.iter().map(|_| None).collect();
+        loop {
+            let mut lacking = Lacking::default();
+            for (split, needs) in splits.iter_mut().zip(needs).filter(|(split, _)| split.is_none()) {
+                *split = get(opener, needs, &mut lacking)?;
             }
-        }
-        let read: Vec<Bytes> = opener.source.read_many(&ranges)?;
-        for (column, row_group, chunk, range) in missing_parts {
-            let size_bytes = chunk.parts.iter().map(|part| part.size_bytes).sum();
-            let parts = open_read_parts(opener, column, chunk, read[range].iter().cloned())?;
-            self.cache().insert_parts(column.key, row_group, parts.clone(), size_bytes);
-            open.parts.insert((column.key, row_group), parts);
-        }
-        for (column, place, reference, index) in missing_blocks {
-            let parts = &open.parts[&(column.key, place.row_group)];
-            let block = opener.open_block(column, &place, reference, parts, read[index].clone())?;
-            self.cache().insert_block(column.key, place, block.clone(), reference.size_bytes);
-            open.blocks.insert((column.key, place), block);
-        }
-        Ok(open)
-    }
-
-    /// The rows of one column, in ascending order.
-    fn get(&self, opener: &Opener, column: &ReadColumn, groups: &[GroupRows], open: &OpenBlocks) -> Result<Split> {
-        let mut decoded = empty(column)?;
-        for group in groups {
-            let chunk = chunk_of(self, column, group.row_group, group.group_rows)?;
-            if chunk.blocks.is_empty() {
-                extend_not_null(&mut decoded, group.rows.len());
+            if lacking.is_empty() {
+                return Ok(splits.into_iter().flatten().collect());
             }
-            for (place, reference, rows) in group.by_block(&chunk.blocks) {
-                open.blocks[&(column.key, place)]
-                    .get(&rows, &mut decoded)
-                    .map_err(|error| opener.place(error, &place.name(column), reference.offset))?;
-            }
+            self.supply(opener, lacking)?;
         }
-        split_of(column, decoded, self.name())
     }
 }
 
-/// What is open for one call.
-#[derive(Default)]
-struct OpenBlocks {
-    parts: HashMap<((usize, usize), usize), Parts>,
-    blocks: HashMap<((usize, usize), BlockPlace), Block>,
+/// The rows of one column, in ascending order; `None` if its blocks lack bytes, which are then noted.
+fn get<'a>(opener: &Opener, needs: &'a ColumnNeeds<'_>, lacking: &mut Lacking<'a>) -> Result<Option<Split>> {
+    let column = needs.column;
+    let mut decoded = empty(column)?;
+    for chunk in &needs.chunks {
+        if chunk.blocks.is_empty() {
+            extend_not_null(&mut decoded, chunk.row_count);
+        }
+        for needed in &chunk.blocks {
+            match needed.block().get(&needed.rows, &mut decoded) {
+                Ok(()) => {}
+                Err(entasis_encoding::Error::Missing(ranges)) => {
+                    lacking.note(column, needed, ranges);
+                    let mut all = needs.chunks.iter().flat_map(|chunk| &chunk.blocks);
+                    all.try_for_each(|needed| lacking.note_rows(opener, column, needed))?;
+                    return Ok(None);
+                }
+                Err(error) => return Err(needed.error(opener, column, error)),
+            }
+        }
+    }
+    split_of(column, decoded, opener.source.name()).map(Some)
 }
 
 /// Rows of a row group, ascending.
-struct GroupRows {
-    row_group: usize,
-    group_rows: u64,
-    rows: Vec<u64>,
+pub(super) struct GroupRows {
+    pub row_group: usize,
+    pub group_rows: u64,
+    pub rows: Vec<u64>,
 }
 
 impl GroupRows {
     /// The blocks that hold rows, each with those rows, counted from the block's first.
-    fn by_block<'a>(
+    pub fn by_block<'a, 'b>(
         &'a self,
-        blocks: &'a [BlockRef],
-    ) -> impl Iterator<Item = (BlockPlace, &'a BlockRef, Vec<u32>)> + 'a {
+        blocks: &'b [BlockRef],
+    ) -> impl Iterator<Item = (BlockPlace, &'b BlockRef, Vec<u32>)> + use<'a, 'b> {
         let (mut first, mut rest) = (0, &self.rows[..]);
         blocks.iter().enumerate().filter_map(move |(number, block)| {
             let end = first + u64::from(block.rows);
@@ -204,13 +161,21 @@ fn has_values_of_no_width(data_type: &DataType) -> bool {
     }
 }
 
-/// Where each of `rows` is among all of them sorted.
-fn order_of(rows: &[u64]) -> UInt64Array {
-    let mut by_row: Vec<usize> = (0..rows.len()).collect();
-    by_row.sort_by_key(|&index| rows[index]);
-    let mut order = vec![0; rows.len()];
-    by_row.iter().enumerate().for_each(|(place, &index)| order[index] = place as u64);
-    order.into()
+/// Rows in ascending order, and the way back to the order that they had.
+struct Order {
+    sorted: Vec<u64>,
+    /// Where each row of the call is among the sorted ones.
+    places: UInt64Array,
+}
+
+impl Order {
+    fn of(rows: &[u64]) -> Self {
+        let mut by_row: Vec<(u64, usize)> = rows.iter().copied().zip(0..).collect();
+        by_row.sort_unstable();
+        let mut places = vec![0; rows.len()];
+        by_row.iter().zip(0..).for_each(|(&(_, index), place)| places[index] = place);
+        Self { sorted: by_row.into_iter().map(|(row, _)| row).collect(), places: places.into() }
+    }
 }
 
 #[cfg(test)]
@@ -220,10 +185,9 @@ mod tests {
     #[test]
     fn the_order_of_the_call_comes_back() {
         let rows = [7, 3, 3, 9, 0, 7];
-        let mut sorted = rows;
-        sorted.sort_unstable();
-        let order = order_of(&rows);
-        let back: Vec<_> = order.values().iter().map(|&place| sorted[place as usize]).collect();
+        let order = Order::of(&rows);
+        assert_eq!(order.sorted, [0, 3, 3, 7, 7, 9]);
+        let back: Vec<_> = order.places.values().iter().map(|&place| order.sorted[place as usize]).collect();
         assert_eq!(back, rows);
     }
 

@@ -57,6 +57,8 @@ pub fn assert_same(left: &RecordBatch, right: &RecordBatch, context: &str) {
 /// A source that counts what is read of it.
 pub struct Counted<S> {
     pub source: S,
+    /// What it says that a request costs.
+    pub request_bytes: u64,
     pub reads: AtomicU64,
     pub bytes: AtomicU64,
     pub ranges: Mutex<Vec<Range<u64>>>,
@@ -64,7 +66,12 @@ pub struct Counted<S> {
 
 impl<S: Source> Counted<S> {
     pub fn new(source: S) -> Arc<Self> {
-        Arc::new(Self { source, reads: AtomicU64::new(0), bytes: AtomicU64::new(0), ranges: Mutex::default() })
+        Self::with_request_bytes(source, entasis::source::REQUEST_BYTES)
+    }
+
+    pub fn with_request_bytes(source: S, request_bytes: u64) -> Arc<Self> {
+        let (reads, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { source, request_bytes, reads, bytes, ranges: Mutex::default() })
     }
 
     /// Reads and bytes since the last call.
@@ -81,6 +88,10 @@ impl<S: Source> Source for Counted<S> {
 
     fn name(&self) -> &str {
         self.source.name()
+    }
+
+    fn request_bytes(&self) -> u64 {
+        self.request_bytes
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {

@@ -1,5 +1,7 @@
 //! `entasis bench`
 
+mod access;
+mod accounted;
 mod clock;
 mod columns;
 mod contenders;
@@ -31,12 +33,14 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   entasis bench tables data/
-  entasis bench columns data/taxi.parquet";
+  entasis bench columns data/taxi.parquet
+  entasis bench access taxi.ent";
 
 #[derive(Subcommand)]
 enum Command {
     Tables(tables::Arguments),
     Columns(columns::Arguments),
+    Access(access::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -44,6 +48,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     match &arguments.command {
         Command::Tables(arguments) => tables::run(arguments, report),
         Command::Columns(arguments) => columns::run(arguments, report),
+        Command::Access(arguments) => access::run(arguments, report),
     }
 }
 
