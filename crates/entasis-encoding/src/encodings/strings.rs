@@ -267,6 +267,10 @@ impl Node for StringsNode {
         out.extend_valid(rows.len());
         Ok(())
     }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.lengths]
+    }
 }
 
 /// The byte strings of `out`, which the caller says are such.
