@@ -67,12 +67,7 @@ impl PhraseText {
         if covered * 4 < looked_at {
             return None;
         }
-        let mut least = 2;
-        while uses.iter().filter(|&&uses| uses >= least).count() > most {
-            least += 1 + least / 4;
-        }
-        let kept: Vec<u8> =
-            candidates.bytes.iter().zip(&uses).filter(|&(_, &uses)| uses >= least).map(|(&byte, _)| byte).collect();
+        let kept = most_used(&candidates.bytes, &uses, most);
         (kept.len() >= MIN_PHRASE_BYTES).then(|| Self::new(kept))
     }
 
@@ -145,6 +140,24 @@ impl PhraseText {
         parsed.literal_ends.push(parsed.literals.len());
         parsed.counts.push((parsed.phrases.len() - before) as u32);
     }
+}
+
+/// Those bytes of a text that are used most, at most `most` of them and each at least twice, in their order.
+fn most_used(text: &[u8], uses: &[u32], most: usize) -> Vec<u8> {
+    let (mut before, mut least) = (2, 2);
+    while uses.iter().filter(|&&uses| uses >= least).count() > most {
+        before = least;
+        least += 1 + least / 4;
+    }
+    // All from `least` on, and what has room of those just below.
+    let mut room = most - uses.iter().filter(|&&uses| uses >= least).count();
+    let is_kept = |uses: u32| {
+        let fills_room = (before..least).contains(&uses) && room > 0;
+        room -= usize::from(fills_room);
+        uses >= least || fills_room
+    };
+    let kept: Vec<bool> = uses.iter().copied().map(is_kept).collect();
+    text.iter().zip(kept).filter(|&(_, kept)| kept).map(|(&byte, _)| byte).collect()
 }
 
 /// Eight bytes from `place` on.
@@ -235,6 +248,16 @@ mod tests {
         assert!(PhraseText::of(&strings).is_none());
         assert!(PhraseText::of(&[]).is_none());
         assert!(PhraseText::of(&[b"once", b""]).is_none());
+    }
+
+    #[test]
+    fn the_most_used_bytes_are_kept_in_their_order() {
+        let uses = [1, 5, 5, 9, 0, 2, 3, 9, 5];
+        assert_eq!(most_used(b"abcdefghi", &uses, 9), b"bcdfghi");
+        assert_eq!(most_used(b"abcdefghi", &uses, 3), b"bdh");
+        assert_eq!(most_used(b"abcdefghi", &uses, 2), b"dh");
+        assert_eq!(most_used(b"xyz", &[7, 7, 7], 2), b"xy");
+        assert_eq!(most_used(b"", &[], 0), b"");
     }
 
     #[test]

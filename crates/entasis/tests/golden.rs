@@ -36,6 +36,7 @@ fn goldens() -> Vec<Golden> {
     vec![
         golden("v0-types", golden_values::types),
         golden("v0-cascades", golden_values::cascades),
+        golden("v0-recurring", golden_values::recurring),
         golden("v0-shared-parts", golden_values::shared),
         golden("v0-large-values", golden_values::large),
         golden("v0-no-rows", golden_values::no_rows),

@@ -118,8 +118,12 @@ impl<'e> Encoder<'e> {
 
     /// Encodes a child that belongs to the cascade of its parent, one step deeper.
     pub fn child(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
-        let mut child =
-            Encoder { options: self.options, depth: self.depth + 1, shared: None, large: None, forced: None };
+        self.child_as(None, column)
+    }
+
+    /// As [`Self::child`], by the encoding of this id, if one is given.
+    pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
+        let mut child = Encoder { options: self.options, depth: self.depth + 1, shared: None, large: None, forced };
         child.values(column)
     }
 

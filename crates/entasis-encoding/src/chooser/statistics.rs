@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::distinct::{Distinct, same_string};
-use crate::encodings::bitpack::plan;
+use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
@@ -14,6 +14,18 @@ const SAMPLE_VECTORS: usize = 4;
 /// Bytes of strings on which a symbol table is tried.
 const SAMPLE_BYTES: usize = 64 << 10;
 
+/// Fewer lanes aren't looked at as text.
+const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
+/// Values of fewer bits could hardly become shorter.
+const SERIAL_MIN_BITS: f64 = 1.5;
+/// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
+const SEQUENCE_ROWS: usize = 6;
+const SEQUENCES_SHIFT: u32 = 5;
+const SEQUENCES_MIN: usize = 64;
+/// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
+const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
 const REPETITIVE: usize = 8;
 /// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
@@ -37,9 +49,10 @@ pub(crate) struct Statistics<'a> {
 impl<'a> Statistics<'a> {
     pub fn new(column: &'a Column<'a>) -> Self {
         let (lanes, strings) = match &column.values {
-            Values::Fixed(fixed, lanes) => {
-                (Some(LaneStatistics { fixed: *fixed, lanes, value_bits: OnceCell::new() }), None)
-            }
+            Values::Fixed(fixed, lanes) => (
+                Some(LaneStatistics { fixed: *fixed, lanes, value_bits: OnceCell::new(), serial: OnceCell::new() }),
+                None,
+            ),
             Values::Bytes(strings) => (None, Some(StringStatistics::new(strings))),
             _ => (None, None),
         };
@@ -101,6 +114,7 @@ pub(crate) struct LaneStatistics<'a> {
     pub fixed: Fixed,
     lanes: &'a Lanes<'a>,
     value_bits: OnceCell<f64>,
+    serial: OnceCell<Option<(f64, u8)>>,
 }
 
 impl<'a> LaneStatistics<'a> {
@@ -134,6 +148,42 @@ impl<'a> LaneStatistics<'a> {
         })
     }
 
+    /// Bytes that the lanes take as text, about, and the id of the encoding for that text; `None` where that is hopeless.
+    pub fn serial(&self) -> Option<(f64, u8)> {
+        *self.serial.get_or_init(|| {
+            if self.lanes.len() < SERIAL_MIN_ROWS || self.fixed.is_float() || self.value_bits() < SERIAL_MIN_BITS {
+                return None;
+            }
+            let (pairs_recur, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
+                (self.pairs_recur::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
+            }, (false, false));
+            if !pairs_recur && !sequences_recur {
+                return None;
+            }
+            let serial = SerialLanes::of(self.fixed, self.lanes)?;
+            let strings = serial.strings();
+            let text = StringStatistics::new(&strings);
+            let as_phrases = if sequences_recur { text.phrase_bytes() } else { None };
+            let (ratio, table_bytes) = text.symbols();
+            let as_symbols = text.total_bytes as f64 * ratio + table_bytes;
+            let (bytes, encoding) = match as_phrases {
+                Some(bytes) if bytes < as_symbols => (bytes, Phrases.id()),
+                _ => (as_symbols, Fsst.id()),
+            };
+            Some((bytes + 40.0 + 4.0 * strings.len() as f64, encoding))
+        })
+    }
+
+    /// True if values and what follows them recur: in a few vectors the pairs of neighbours have much less entropy than two values
+    /// have bits.
+    fn pairs_recur<T: LaneAccess>(&self) -> bool {
+        let pair = |pair: &[T]| pair[0].low_bits().wrapping_mul(ODD) ^ pair[1].low_bits();
+        let pairs: Vec<u64> =
+            self.sample::<T>().iter().step_by(2).flat_map(|vector| vector.windows(2)).map(pair).collect();
+        let possible_bits = (pairs.len().max(1) as f64).log2().min(2.0 * self.value_bits());
+        entropy_bits(pairs) < RECURRING * possible_bits
+    }
+
     /// True if even one vector's values are nearly all different, so that `limit` is sure to be passed.
     fn is_scattered(&self, limit: usize) -> bool {
         if self.lanes.len() < 4 * VECTOR_ROWS || limit >= self.lanes.len() {
@@ -151,6 +201,23 @@ impl<'a> LaneStatistics<'a> {
             vector.len() * 100 > VECTOR_ROWS * 98 && spread.len() * 1000 > taken * 995
         })
     }
+}
+
+/// True if sequences of values are met again, anywhere. Looks at few, chosen by what they hold: one that comes again is chosen again.
+fn sequences_recur<T: LaneAccess>(lanes: &[T]) -> bool {
+    let word = |values: &[T]| values.iter().fold(0u64, |word, value| (word ^ value.low_bits()).wrapping_mul(ODD));
+    let chosen: Vec<u64> =
+        lanes.windows(SEQUENCE_ROWS).map(word).filter(|word| word.leading_zeros() >= SEQUENCES_SHIFT).collect();
+    let count = chosen.len();
+    count >= SEQUENCES_MIN && entropy_bits(chosen) < RECURRING * (count as f64).log2()
+}
+
+/// Entropy per word of these words.
+fn entropy_bits(mut words: Vec<u64>) -> f64 {
+    let count = words.len().max(1) as f64;
+    words.sort_unstable();
+    let equals = words.chunk_by(|left, right| left == right).map(|equal| equal.len() as f64);
+    equals.map(|equal| equal / count * (count / equal).log2()).sum()
 }
 
 fn sample_starts(rows: usize) -> impl Iterator<Item = usize> {

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::bitpack::{Patches, plan};
+use super::delta::differences;
 use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -199,7 +200,10 @@ impl<T: AlpLane> Scratch<T> {
             simd::alp_encode(vector, encode, decode, &mut self.integers, &mut self.exceptions);
             smooth(&mut self.integers, &self.exceptions);
             let patch_bytes = self.exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES);
-            size += plan(&self.integers, true).size_bytes() + patch_bytes as f64;
+            // The integers may be packed, or their differences.
+            let packed = plan(&self.integers, true).size_bytes();
+            let as_differences = plan(&differences(&self.integers), true).size_bytes() + T::BYTES as f64;
+            size += packed.min(as_differences) + patch_bytes as f64;
         }
         size
     }

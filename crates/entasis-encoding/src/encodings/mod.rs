@@ -18,6 +18,7 @@ pub(crate) mod null;
 pub(crate) mod phrases;
 pub(crate) mod plain;
 pub(crate) mod run;
+pub(crate) mod serial;
 pub(crate) mod strings;
 pub(crate) mod validity;
 
@@ -51,7 +52,7 @@ pub(crate) trait Encoding: Sync {
 }
 
 /// Every encoding of this version, by ascending id.
-pub(crate) static REGISTRY: [&dyn Encoding; 18] = [
+pub(crate) static REGISTRY: [&dyn Encoding; 19] = [
     &plain::Plain,
     &constant::Constant,
     &validity::Validity,
@@ -70,6 +71,7 @@ pub(crate) static REGISTRY: [&dyn Encoding; 18] = [
     &nested::Struct,
     &null::Null,
     &phrases::Phrases,
+    &serial::Serial,
 ];
 
 /// The encoding with this id.

@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
-    Int8Array, Int64Array, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+    Int8Array, Int64Array, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray, StructArray, UInt8Array,
     UInt64Array, types::Int8Type,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
@@ -125,6 +125,16 @@ pub fn cascades() -> RecordBatch {
         ("lists", Arc::new(ListArray::new(int_item, lists, Arc::new(Int64Array::from_iter_values(0..items)), None))),
         ("triples", Arc::new(FixedSizeListArray::new(float_item, 3, Arc::new(floats), None))),
         ("nothing", Arc::new(NullArray::new(rows))),
+    ])
+}
+
+/// Numbers that come in recurring sequences, and codes of which some are far more frequent than others.
+pub fn recurring() -> RecordBatch {
+    let rounds = (0..6_000i64).map(|number| number % 211).map(|stop| stop * stop * 7_919 % 4_001);
+    let skewed = noise(7).take(6_000).map(|bits| (bits & bits >> 8 & bits >> 16 & bits >> 24 & 0x1F) as u8);
+    table(vec![
+        ("rounds", Arc::new(Int64Array::from_iter_values(rounds))),
+        ("skewed", Arc::new(UInt8Array::from_iter_values(skewed))),
     ])
 }
 

@@ -1,0 +1,167 @@
+//! Serial: small integers as byte strings, one per vector, so that what finds repetition in text finds it in numbers: codes,
+//! lengths and counters that come in recurring sequences, or some far more often than others. See *Serial* in
+//! `spec/encodings.md`.
+//!
+//! ```text
+//! parameters: │ u8 bytes per value: 1 or 2 │ base: one lane │
+//! child 0: byte strings, one per vector: │ value 0 − base │ value 1 − base │ … │   little-endian
+//! ```
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::Encoding;
+use super::node::{Node, Opening, decode_child, lanes_mut, vectors_of};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+
+use crate::values::{Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Lanes, Values};
+use crate::{Fixed, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
+
+pub(crate) struct Serial;
+
+impl Encoding for Serial {
+    fn id(&self) -> u8 {
+        19
+    }
+
+    fn name(&self) -> &'static str {
+        "Serial"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        if !encoder.may_cascade() {
+            return None;
+        }
+        // Text is unpacked far more slowly than bits: it has to be much shorter.
+        Some(statistics.lanes()?.serial()?.0 * 1.15)
+    }
+
+    fn price_bits(&self) -> f64 {
+        0.8
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Fixed(fixed, lanes) = &column.values else { return Ok(None) };
+        let Some(serial) = SerialLanes::of(*fixed, lanes) else { return Ok(None) };
+        let strings = serial.strings();
+        let values = Values::Bytes(&strings);
+        let known = statistics.lanes().and_then(|lanes| lanes.serial()).map(|(_, encoding)| encoding);
+        let child = encoder.child_as(known, &Column { rows: strings.len(), validity: None, values })?;
+        let mut parameters = vec![serial.value_bytes as u8];
+        parameters.extend_from_slice(&serial.base.to_le_bytes()[..fixed.size_bytes()]);
+        Ok(Some(EncodedNode {
+            encoding: self.id(),
+            rows: column.rows,
+            parameters,
+            buffers: Vec::new(),
+            children: vec![child],
+        }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        let Physical::Fixed(fixed) = opening.physical else {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        };
+        opening.shape(1, 0)?;
+        opening.within_bounds(fixed.size_bytes())?;
+        with_packed_lane_of!(
+            *fixed,
+            T => {
+                let (value_bytes, base) =
+                    opening.parameters(|reader| Ok((reader.u8()?, <T as crate::Lane>::read(reader.take(<T as crate::Lane>::BYTES)?))))?;
+                if !matches!(value_bytes, 1 | 2) || value_bytes as usize > <T as crate::Lane>::BYTES {
+                    return Err(opening.corrupt(format!("{value_bytes} bytes per value")));
+                }
+                let (rows, value_bytes) = (opening.rows(), value_bytes as usize);
+                let strings = opening.child(0, &Physical::Bytes, opening.vectors())?;
+                Ok(Box::new(SerialNode::<T> { rows, value_bytes, base, strings, lane: PhantomData }))
+            },
+            Err(opening.corrupt(format!("can't hold {}", opening.physical)))
+        )
+    }
+}
+
+/// Lanes as bytes: what they are above the least of them.
+pub(crate) struct SerialLanes {
+    /// 1 or 2.
+    value_bytes: usize,
+    /// The least value, its bits zero-extended.
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+impl SerialLanes {
+    /// `None` unless the values span less than 2^16.
+    pub fn of(fixed: Fixed, lanes: &Lanes<'_>) -> Option<Self> {
+        with_packed_lane_of!(fixed, T => Self::of_lanes(<T as LaneAccess>::lent(lanes)?, fixed.is_signed()), None)
+    }
+
+    fn of_lanes<T: PackedLane + LaneAccess>(lanes: &[T], signed: bool) -> Option<Self> {
+        let (least, most) = if signed { simd::min_max_signed(lanes)? } else { simd::min_max(lanes)? };
+        let above = |lane: T| lane.subtract(least).low_bits();
+        let value_bytes = match above(most) {
+            0..=0xFF => 1,
+            0x100..=0xFFFF => 2,
+            _ => return None,
+        };
+        let bytes = match value_bytes {
+            1 => lanes.iter().map(|&lane| above(lane) as u8).collect(),
+            _ => lanes.iter().flat_map(|&lane| (above(lane) as u16).to_le_bytes()).collect(),
+        };
+        Some(Self { value_bytes, base: least.low_bits(), bytes })
+    }
+
+    /// A string for each vector.
+    pub fn strings(&self) -> Vec<&[u8]> {
+        self.bytes.chunks(VECTOR_ROWS * self.value_bytes).collect()
+    }
+}
+
+#[derive(Debug)]
+struct SerialNode<T> {
+    rows: usize,
+    value_bytes: usize,
+    base: T,
+    strings: Box<dyn Node>,
+    lane: PhantomData<T>,
+}
+
+impl<T: PackedLane + LaneAccess> Node for SerialNode<T> {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let vectors = vectors_of(&rows);
+        let first_row = vectors.start * VECTOR_ROWS;
+        let strings = decode_child(&*self.strings, &Physical::Bytes, body, vectors.clone())?;
+        let DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) = strings.values else {
+            return Err(bad_length());
+        };
+        let end_of = |vector: usize| (((vector + 1) * VECTOR_ROWS).min(self.rows) - first_row) * self.value_bytes;
+        if vectors.zip(&offsets[1..]).any(|(vector, &end)| end as usize != end_of(vector)) {
+            return Err(bad_length());
+        }
+        let asked = &bytes[(rows.start - first_row) * self.value_bytes..(rows.end - first_row) * self.value_bytes];
+        let (lanes, base) = (lanes_mut::<T>(out)?, self.base);
+        match self.value_bytes {
+            1 => lanes.extend(asked.iter().map(|&value| base.add(T::from_u64(value.into())))),
+            _ => lanes.extend(
+                asked.as_chunks().0.iter().map(|&value| base.add(T::from_u64(u16::from_le_bytes(value).into()))),
+            ),
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.strings]
+    }
+}
+
+fn bad_length() -> Error {
+    Error::corrupt("node", 0, "Serial: a string that isn't as long as the lanes of its vector")
+}
