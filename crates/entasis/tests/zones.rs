@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use arrow_array::{Array, BinaryArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use entasis::{
+    WriteOptions, Writer,
     arrow::{physical_of, with_column},
     generate::{Generator, flat_types},
     zone::{Bound, ZONE_STRING_BYTES, ZONE_SUM_ROWS, Zone, ZoneValue},
@@ -246,4 +247,19 @@ proptest! {
         check_against_oracle(&column, &zone);
         check_bytes(&Physical::Fixed(Fixed::F64), &zone);
     }
+}
+
+#[test]
+fn zones_know_about_how_many_values_are_distinct() {
+    let few = StringArray::from_iter_values((0..5_000).map(|row| format!("{}", row % 40)));
+    let gaps = Int64Array::from_iter((0..5_000).map(|row| (row % 3 == 0).then_some(row / 3 % 100 * 7_919)));
+    let unique = UInt64Array::from_iter_values((0..5_000u64).map(|row| row.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    let columns: [(&str, ArrayRef); 3] =
+        [("few", Arc::new(few)), ("gaps", Arc::new(gaps)), ("unique", Arc::new(unique))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = Writer::new(Vec::new(), batch.schema(), WriteOptions::default()).unwrap();
+    writer.write(&batch).unwrap();
+    let reader = entasis::Reader::from_bytes(writer.finish().unwrap().0.into()).unwrap();
+    let distinct = |column| reader.column(column).unwrap().chunks[0].blocks[0].zone.distinct;
+    assert_eq!((distinct(0), distinct(1), distinct(2)), (Some(40), Some(100), None));
 }

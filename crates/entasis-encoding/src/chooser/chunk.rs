@@ -26,6 +26,8 @@ pub struct EncodedBlock {
     pub rows: usize,
     /// Ids of the encodings in its cascade, ascending.
     pub encodings: Vec<u8>,
+    /// Number of distinct values, nulls aside, where the chooser had to know it; values under nulls may count as one more.
+    pub distinct: Option<u64>,
 }
 
 impl EncodedBlock {
@@ -54,8 +56,10 @@ impl ChunkEncoder {
             return Err(Error::InvalidArgument(format!("{what} in a chunk of {}", self.physical)));
         }
         let shared = if only { None } else { Some(&mut self.shared) };
-        let root = Encoder::new(&self.options, shared, Some(large)).root(column)?;
-        Ok(finished(&root, &self.physical, decoded_size_bytes(column, true), false))
+        let mut encoder = Encoder::new(&self.options, shared, Some(large));
+        let root = encoder.root(column)?;
+        let distinct = encoder.distinct();
+        Ok(EncodedBlock { distinct, ..finished(&root, &self.physical, decoded_size_bytes(column, true), false) })
     }
 
     /// The shared parts, by number.
@@ -76,7 +80,7 @@ pub(crate) fn finished(root: &EncodedNode, physical: &Physical, decoded_bytes: u
     encodings.sort_unstable();
     encodings.dedup();
     let (bytes, alignment) = write_block(root, physical, decoded_bytes, shared);
-    EncodedBlock { bytes, alignment, rows: root.rows, encodings }
+    EncodedBlock { bytes, alignment, rows: root.rows, encodings, distinct: None }
 }
 
 /// The bound on decoded bytes that the block declares: see *Bounds* in `spec/block.md`. With `large_apart`, values for the

@@ -44,6 +44,8 @@ pub(crate) struct Encoder<'e> {
     large: Option<&'e mut PutLarge<'e>>,
     /// The encoding that the root must have, for tests of single encodings.
     forced: Option<u8>,
+    /// How many distinct values the root was found to have.
+    distinct: Option<usize>,
 }
 
 impl<'e> Encoder<'e> {
@@ -52,13 +54,13 @@ impl<'e> Encoder<'e> {
         shared: Option<&'e mut SharedDictionary>,
         large: Option<&'e mut PutLarge<'e>>,
     ) -> Self {
-        Self { options, depth: 0, shared, large, forced: None }
+        Self { options, depth: 0, shared, large, forced: None, distinct: None }
     }
 
     /// An encoder whose root uses encoding `id`.
     #[cfg(test)]
     pub fn forcing(options: &'e EncodeOptions, id: u8) -> Self {
-        Self { options, depth: 0, shared: None, large: None, forced: Some(id) }
+        Self { options, depth: 0, shared: None, large: None, forced: Some(id), distinct: None }
     }
 
     /// True while an encoding with encoded children may still be chosen.
@@ -108,6 +110,9 @@ impl<'e> Encoder<'e> {
             }
         }
         candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
+        if self.depth == 0 {
+            self.distinct = statistics.known_distinct();
+        }
         for (_, encoding) in candidates {
             if let Some(node) = encoding.encode(statistics, self)? {
                 return Ok(node);
@@ -123,7 +128,8 @@ impl<'e> Encoder<'e> {
 
     /// As [`Self::child`], by the encoding of this id, if one is given.
     pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
-        let mut child = Encoder { options: self.options, depth: self.depth + 1, shared: None, large: None, forced };
+        let (options, depth) = (self.options, self.depth + 1);
+        let mut child = Encoder { options, depth, shared: None, large: None, forced, distinct: None };
         child.values(column)
     }
 
@@ -200,6 +206,11 @@ impl<'e> Encoder<'e> {
             Some(put) => put(value).map_err(|error| Error::LargeValue(error.to_string())),
             None => Err(Error::LargeValue("there is no region for them here".into())),
         }
+    }
+
+    /// How many distinct values the root has, nulls aside, where the chooser had to know.
+    pub fn distinct(&self) -> Option<u64> {
+        self.distinct.map(|distinct| distinct as u64)
     }
 
     /// The chunk's dictionary, where this block may use it.

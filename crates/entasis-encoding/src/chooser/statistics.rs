@@ -91,6 +91,11 @@ impl<'a> Statistics<'a> {
         self.distinct_values().map(|distinct| distinct.first_rows.len())
     }
 
+    /// As [`Self::distinct`], if that was asked before.
+    pub fn known_distinct(&self) -> Option<usize> {
+        self.distinct.get()?.as_ref().map(|distinct| distinct.first_rows.len())
+    }
+
     /// True if values recur so often that nothing but a dictionary pays.
     pub fn is_repetitive(&self) -> bool {
         self.distinct().is_some_and(|distinct| distinct * REPETITIVE < self.rows)

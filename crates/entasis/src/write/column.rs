@@ -126,7 +126,7 @@ impl ColumnWriter {
         let encoder = self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), options.clone()));
         let (block, zone) = with_column(&array, |column| {
             let block = encoder.encode(column, only, large)?;
-            let zone = Zone::of(column, None);
+            let zone = Zone::of(column, block.distinct);
             Ok::<_, Error>((block, zone))
         })??;
         self.blocks.push((block, zone));
