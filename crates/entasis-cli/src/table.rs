@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Wider values of users' tables are cut: a table is for a glance, `--format csv` or `--json` for all of it.
 const DATA_WIDTH: usize = 60;
 /// The same for our own words.
-const WORDS_WIDTH: usize = 200;
+const WORDS_WIDTH: usize = 100;
 
 /// A table of text that prints with aligned columns.
 pub struct Table {
