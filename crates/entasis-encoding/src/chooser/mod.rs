@@ -44,6 +44,8 @@ pub(crate) struct Encoder<'e> {
     large: Option<&'e mut PutLarge<'e>>,
     /// The encoding that the root must have, for tests of single encodings.
     forced: Option<u8>,
+    /// True below a Phrases node: what it leaves has no phrases worth looking for.
+    within_phrases: bool,
     /// How many distinct values the root was found to have.
     distinct: Option<usize>,
 }
@@ -54,13 +56,13 @@ impl<'e> Encoder<'e> {
         shared: Option<&'e mut SharedDictionary>,
         large: Option<&'e mut PutLarge<'e>>,
     ) -> Self {
-        Self { options, depth: 0, shared, large, forced: None, distinct: None }
+        Self { options, depth: 0, shared, large, forced: None, within_phrases: false, distinct: None }
     }
 
     /// An encoder whose root uses encoding `id`.
     #[cfg(test)]
     pub fn forcing(options: &'e EncodeOptions, id: u8) -> Self {
-        Self { options, depth: 0, shared: None, large: None, forced: Some(id), distinct: None }
+        Self { forced: Some(id), ..Self::new(options, None, None) }
     }
 
     /// True while an encoding with encoded children may still be chosen.
@@ -128,9 +130,18 @@ impl<'e> Encoder<'e> {
 
     /// As [`Self::child`], by the encoding of this id, if one is given.
     pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
-        let (options, depth) = (self.options, self.depth + 1);
-        let mut child = Encoder { options, depth, shared: None, large: None, forced, distinct: None };
-        child.values(column)
+        let (depth, within_phrases) = (self.depth + 1, self.within_phrases);
+        Encoder { depth, forced, within_phrases, ..Encoder::new(self.options, None, None) }.values(column)
+    }
+
+    /// True where phrases may be looked for.
+    pub fn may_have_phrases(&self) -> bool {
+        !self.within_phrases
+    }
+
+    /// From here on, this encoder's children aren't searched for phrases.
+    pub fn leave_phrases(&mut self) {
+        self.within_phrases = true;
     }
 
     /// Encodes a child that is a column of its own: the items of lists, the fields of structs.

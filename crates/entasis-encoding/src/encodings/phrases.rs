@@ -45,7 +45,7 @@ impl Encoding for Phrases {
     }
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
-        if !encoder.may_cascade() || statistics.is_repetitive() {
+        if !encoder.may_cascade() || !encoder.may_have_phrases() || statistics.is_repetitive() {
             return None;
         }
         statistics.strings()?.phrase_bytes()
@@ -75,6 +75,7 @@ impl Encoding for Phrases {
             parsed.literal_ends.iter().map(|&end| &parsed.literals[std::mem::replace(&mut start, end)..end]).collect();
         let pieces: Vec<&[u8]> = text.bytes().chunks(PIECE_BYTES).collect();
         let plain = |rows, values| Column { rows, validity: None, values };
+        encoder.leave_phrases();
         let children = vec![
             encoder.unsigned_child(&parsed.counts, most(&parsed.counts))?,
             encoder.child(&plain(literals.len(), Values::Bytes(&literals)))?,
