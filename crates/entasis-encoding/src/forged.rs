@@ -116,3 +116,32 @@ fn forge(node: &mut EncodedNode, random: &mut Random) {
         _ => spot(&mut node.parameters, random),
     }
 }
+
+/// Short phrases by the million take long and save nothing; a stack of them would take that long again and again.
+#[test]
+fn phrases_of_single_bytes_are_refused() {
+    const ROWS: usize = 1000;
+    let node = |encoding, rows, parameters: &[u8], children| EncodedNode {
+        encoding,
+        rows,
+        parameters: parameters.to_vec(),
+        buffers: Vec::new(),
+        children,
+    };
+    let constant = |rows, value: &[u8]| node(2, rows, value, vec![]);
+    let open_with = |phrases_each: u8, decoded_bytes| {
+        let phrases = ROWS * usize::from(phrases_each);
+        let children = vec![
+            constant(ROWS, &[phrases_each]),
+            constant(ROWS, b""),
+            constant(phrases, &[0]),
+            // One byte from the text's beginning.
+            constant(phrases, &[0; 4]),
+            constant(1, b"x"),
+        ];
+        open(&node(18, ROWS, &[2, 2, 0, 0], children), &Physical::Bytes, decoded_bytes)
+    };
+    let block = open_with(1, 8 * ROWS as u64).unwrap();
+    assert_eq!(rows_by(&block, BytesForm::Views, |out| block.get(&[7], out)), Some(vec![Cell::Bytes(b"x".to_vec())]));
+    assert!(open_with(2, 8 * ROWS as u64).is_none());
+}

@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -20,11 +20,11 @@ use super::Encoding;
 use super::node::{Node, Opening, bound_of_rows, decode_child};
 use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
 use crate::block::body::Body;
+use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
-use crate::block::parts::made_once;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::phrases::{Parsed, TEXT_BYTES};
+use crate::phrases::{MIN_PHRASE_BYTES, Parsed, TEXT_BYTES};
 use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::wire::EntryPoints;
@@ -97,8 +97,8 @@ impl Encoding for Phrases {
         })?;
         let (count_type, segment_type) = (length_type(opening, count_tag)?, length_type(opening, segment_tag)?);
         let (phrases, pieces) = (opening.record.children[3].rows, opening.record.children[4].rows);
-        // A phrase has a byte at least.
-        if phrases as u64 > opening.decoded_bytes {
+        // Shorter ones save nothing; so many of them would only take time.
+        if (phrases as u64).saturating_mul(MIN_PHRASE_BYTES as u64) > opening.decoded_bytes {
             return Err(opening.corrupt(format!("{phrases} phrases exceed what the block declares")));
         }
         if pieces > TEXT_BYTES {
@@ -121,6 +121,7 @@ impl Encoding for Phrases {
             pieces,
             text: opening.child(4, &Physical::Bytes, pieces)?,
             decoded_text: OnceLock::new(),
+            budget: opening.budget.clone(),
             decoded_bytes: opening.decoded_bytes,
         }))
     }
@@ -139,6 +140,7 @@ struct PhrasesNode {
     text: Box<dyn Node>,
     /// The text and some bytes more, decoded when first needed.
     decoded_text: OnceLock<Vec<u8>>,
+    budget: Arc<Budget>,
     decoded_bytes: u64,
 }
 
@@ -195,7 +197,7 @@ impl PhrasesNode {
             text.resize(text.len() + COPY_BYTES, 0);
             Ok(text)
         };
-        made_once(&self.decoded_text, decode).map(Vec::as_slice)
+        self.budget.keep_once(&self.decoded_text, decode, |text| text.len() as u64).map(Vec::as_slice)
     }
 
     /// Appends the strings asked for, which have these phrases.
