@@ -10,6 +10,8 @@ mod chooser;
 mod conformance;
 mod encodings;
 mod error;
+#[cfg(test)]
+mod forged;
 pub mod fsst;
 #[doc(hidden)]
 pub mod fuzzing;

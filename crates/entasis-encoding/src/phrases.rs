@@ -5,7 +5,7 @@
 /// No text is longer, so that offsets have 16 bits.
 pub(crate) const TEXT_BYTES: usize = 1 << 16;
 /// Shorter phrases are no cheaper than the bytes themselves.
-const MIN_PHRASE_BYTES: usize = 8;
+pub(crate) const MIN_PHRASE_BYTES: usize = 8;
 /// A phrase has at most this many bytes.
 pub(crate) const MAX_PHRASE_BYTES: usize = 1 << 16;
 /// Places of the text that are compared with a string before the best of them is taken.

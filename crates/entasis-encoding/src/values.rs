@@ -444,6 +444,19 @@ impl Decoded {
         }
     }
 
+    /// Bytes of lanes, or of byte strings with their offsets or views; 0 for other types.
+    pub(crate) fn flat_size_bytes(&self) -> u64 {
+        let size_bytes = match &self.values {
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => size_of_val(&offsets[..]) + bytes.len(),
+            DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, bytes)) => size_of_val(&offsets[..]) + bytes.len(),
+            DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
+                size_of_val(&views[..]) + buffers.iter().map(Bytes::len).sum::<usize>()
+            }
+            lanes => crate::with_decoded_lanes!(lanes, lanes => size_of_val(&lanes[..]), 0),
+        };
+        size_bytes as u64
+    }
+
     /// Appends `rows` set validity bits where validity is kept, and counts the rows.
     pub fn extend_valid(&mut self, rows: usize) {
         if let Some(validity) = &mut self.validity {

@@ -1,8 +1,65 @@
 //! What decoding a block takes at least, from its head alone. See *Bounds* in `spec/block.md`.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::head::NodeRecord;
 use crate::Physical;
 use crate::encodings::{Encoding, validity::Validity};
+use crate::error::{Error, Result};
+
+/// The nodes of a block may have so many times the rows that fit into what it declares: cascades are that deep, and no more.
+const NODES_FACTOR: u64 = 8;
+/// What nodes keep once they have decoded it may be so many times what the block declares.
+const KEPT_FACTOR: u64 = 4;
+
+/// What the nodes of a block may take together. Each keeps to what the block declares; so do those whose values come out,
+/// together, but a dictionary for one row may have any number of values.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    rows_bytes_left: AtomicU64,
+    kept_bytes_left: AtomicU64,
+}
+
+impl Budget {
+    /// The budget of a block that declares `decoded_bytes`.
+    pub fn new(decoded_bytes: u64) -> Self {
+        let times = |factor: u64| AtomicU64::new(decoded_bytes.saturating_mul(factor));
+        Self { rows_bytes_left: times(NODES_FACTOR), kept_bytes_left: times(KEPT_FACTOR) }
+    }
+
+    /// Takes what the rows of one more node come to; false if that is more than is left.
+    pub fn take_rows(&self, physical: &Physical, rows: usize) -> bool {
+        let bytes = flat_bytes(physical, rows as u64);
+        self.rows_bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    /// The value of `cell`, made when first needed and kept from then on. A failure isn't kept.
+    ///
+    /// # Errors
+    /// Those of `make`; corrupt where the nodes of the block keep more than they may already.
+    pub fn keep_once<'a, T>(
+        &self,
+        cell: &'a OnceLock<T>,
+        make: impl FnOnce() -> Result<T>,
+        size_bytes: impl FnOnce(&T) -> u64,
+    ) -> Result<&'a T> {
+        if let Some(value) = cell.get() {
+            return Ok(value);
+        }
+        if self.kept_bytes_left.load(Ordering::Relaxed) == 0 {
+            return Err(Error::corrupt("block", 0, "dictionaries and texts exceed what the block declares"));
+        }
+        let value = make()?;
+        // Of several threads that make it, one keeps and counts it.
+        Ok(cell.get_or_init(|| {
+            let size_bytes = size_bytes(&value);
+            let less = |left: u64| Some(left.saturating_sub(size_bytes));
+            let _ = self.kept_bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            value
+        }))
+    }
+}
 
 /// Bytes that decoding the whole tree yields, byte strings' own bytes aside. Children that are missing count as nothing:
 /// opening their parent refuses them.
@@ -40,6 +97,7 @@ mod tests {
 
     use crate::block::head::EncodedNode;
     use crate::chooser::chunk::finished;
+    use crate::encodings::dictionary::Dictionary;
     use crate::encodings::{Encoding, constant::Constant, nested::List, nested::Struct};
     use crate::wire::EntryPoints;
     use crate::{Block, BytesForm, Decoded, Error, Fixed, Limits, Parts, Physical};
@@ -62,6 +120,33 @@ mod tests {
         let root = node(&List, 1, parameters, vec![lengths, items]);
         let opened = open(&root, &Physical::List(Box::new(Physical::Bytes)), 1 << 20);
         assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    }
+
+    /// A block of some kilobytes, of fields of one row each, behind which dictionaries have a million values.
+    #[test]
+    fn values_that_no_row_has_keep_to_the_bound_together() {
+        const FIELDS: usize = 60;
+        let lanes = |rows| node(&Constant, rows, vec![1; 8], vec![]);
+        let dictionary = |values| node(&Dictionary, 1, vec![0], vec![node(&Constant, 1, vec![0; 4], vec![]), values]);
+        let physical = Physical::Struct(vec![Physical::Fixed(Fixed::I64); FIELDS]);
+        let root = node(&Struct, 1, vec![], vec![dictionary(lanes(1 << 20)); FIELDS]);
+        let opened = open(&root, &physical, 8 << 20);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        // Of byte strings, which show their length only when they are decoded.
+        let strings = |rows| {
+            node(
+                &Dictionary,
+                rows,
+                vec![0],
+                vec![node(&Constant, rows, vec![0], vec![]), node(&Constant, 1, vec![b'a'; 10_000], vec![])],
+            )
+        };
+        let dictionary = |values| node(&Dictionary, 1, vec![0], vec![node(&Constant, 1, vec![0; 2], vec![]), values]);
+        let physical = Physical::Struct(vec![Physical::Bytes; FIELDS]);
+        let root = node(&Struct, 1, vec![], vec![dictionary(strings(700)); FIELDS]);
+        let block = open(&root, &physical, 8 << 20).unwrap();
+        let decoded = block.decode(0..1, &mut Decoded::new(&physical, BytesForm::Offsets32));
+        assert!(matches!(decoded, Err(Error::Corrupt { .. })), "{decoded:?}");
     }
 
     #[test]

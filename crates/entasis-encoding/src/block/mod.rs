@@ -1,7 +1,7 @@
 //! The block: consecutive rows of one column as self-describing encoded bytes. See `spec/block.md`.
 
 pub(crate) mod body;
-mod bounds;
+pub(crate) mod bounds;
 pub(crate) mod head;
 pub(crate) mod operations;
 pub(crate) mod parts;
@@ -297,6 +297,7 @@ fn open_root(
         parts,
         large: large.as_ref(),
         decoded_bytes: head.decoded_bytes,
+        budget: &Arc::new(bounds::Budget::new(head.decoded_bytes)),
         nullable: true,
     })
 }

@@ -318,9 +318,10 @@ impl Patches {
             return Ok(None);
         }
         let (positions, patches) = self.of_vector(body, vector)?;
+        // Of several at one position the last holds, as when all are applied.
         let found = positions
             .chunks_exact(POSITION_BYTES)
-            .position(|position| u16::from_le_bytes([position[0], position[1]]) as usize == index);
+            .rposition(|position| u16::from_le_bytes([position[0], position[1]]) as usize == index);
         Ok(found.map(|patch| T::read(&patches[patch * T::BYTES..])))
     }
 }

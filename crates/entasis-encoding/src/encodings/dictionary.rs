@@ -15,8 +15,9 @@ use super::Encoding;
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
 use crate::block::body::Body;
+use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
-use crate::block::parts::{Part, made_once};
+use crate::block::parts::Part;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
@@ -115,6 +116,7 @@ impl Encoding for Dictionary {
             count,
             source,
             physical: opening.physical.clone(),
+            budget: opening.budget.clone(),
             lanes_or_views: OnceLock::new(),
             offsets: OnceLock::new(),
         };
@@ -146,6 +148,7 @@ struct DictionaryValues {
     count: usize,
     source: Source,
     physical: Physical,
+    budget: Arc<Budget>,
     lanes_or_views: OnceLock<Decoded>,
     offsets: OnceLock<Decoded>,
 }
@@ -161,7 +164,7 @@ impl DictionaryValues {
                     let mut out = Decoded::new(&self.physical, form);
                     values.decode(body, 0..self.count, &mut out).map(|()| out)
                 };
-                made_once(cell, decode)
+                self.budget.keep_once(cell, decode, Decoded::flat_size_bytes)
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::block::body::{Body, Placement};
+use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
 use crate::block::parts::Parts;
 use crate::error::{Error, Result};
@@ -60,6 +61,8 @@ pub(crate) struct Opening<'a> {
     pub large: Option<&'a Arc<dyn LargeValues + Send + Sync>>,
     /// Bound on decoded bytes, already held against the reader's limit.
     pub decoded_bytes: u64,
+    /// What all nodes of the block may take together.
+    pub budget: &'a Arc<Budget>,
     /// True where a `Validity` node may stand: at the root and as a child of lists and structs.
     pub nullable: bool,
 }
@@ -168,6 +171,9 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Node>> {
     let id = opening.record.encoding;
     let encoding = super::by_id(id)
         .ok_or_else(|| Error::Unsupported(format!("encoding id {id}: the block was written by a newer version")))?;
+    if !opening.budget.take_rows(opening.physical, opening.rows()) {
+        return Err(opening.corrupt("the rows of all nodes exceed what the block declares"));
+    }
     encoding.open(opening)
 }
 

@@ -12,19 +12,19 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening, bound_of_rows, decode_child, decode_unsigned};
-use super::strings::{append_views, bytes_mut, length_type};
+use super::node::{Node, Opening, bound_of_rows, decode_child};
+use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
 use crate::block::body::Body;
+use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
-use crate::block::parts::made_once;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::phrases::{Parsed, TEXT_BYTES};
+use crate::phrases::{MIN_PHRASE_BYTES, Parsed, TEXT_BYTES};
 use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::wire::EntryPoints;
@@ -98,8 +98,8 @@ impl Encoding for Phrases {
         })?;
         let (count_type, segment_type) = (length_type(opening, count_tag)?, length_type(opening, segment_tag)?);
         let (phrases, pieces) = (opening.record.children[3].rows, opening.record.children[4].rows);
-        // A phrase has a byte at least.
-        if phrases as u64 > opening.decoded_bytes {
+        // Shorter ones save nothing; so many of them would only take time.
+        if (phrases as u64).saturating_mul(MIN_PHRASE_BYTES as u64) > opening.decoded_bytes {
             return Err(opening.corrupt(format!("{phrases} phrases exceed what the block declares")));
         }
         if pieces > TEXT_BYTES {
@@ -122,6 +122,7 @@ impl Encoding for Phrases {
             pieces,
             text: opening.child(4, &Physical::Bytes, pieces)?,
             decoded_text: OnceLock::new(),
+            budget: opening.budget.clone(),
             decoded_bytes: opening.decoded_bytes,
         }))
     }
@@ -140,6 +141,7 @@ struct PhrasesNode {
     text: Box<dyn Node>,
     /// The text and some bytes more, decoded when first needed.
     decoded_text: OnceLock<Vec<u8>>,
+    budget: Arc<Budget>,
     decoded_bytes: u64,
 }
 
@@ -196,24 +198,7 @@ impl PhrasesNode {
             text.resize(text.len() + COPY_BYTES, 0);
             Ok(text)
         };
-        made_once(&self.decoded_text, decode).map(Vec::as_slice)
-    }
-
-    /// Phrase counts from the beginning of the first vector of `rows`, and the phrases of the rows themselves. Counts that don't
-    /// agree with the entry points are refused, so that every way to a row sees the same phrases.
-    fn phrases_of(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Range<usize>)> {
-        let first = rows.start / VECTOR_ROWS;
-        let counts = decode_unsigned(&*self.counts, self.count_type, body, first * VECTOR_ROWS..rows.end)?;
-        let sum = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum::<usize>();
-        let start = self.firsts[first] + sum(&counts[..rows.start - first * VECTOR_ROWS]);
-        let mut end = self.firsts[first];
-        for (vector, counts) in (first + 1..).zip(counts.chunks(VECTOR_ROWS)) {
-            end += sum(counts);
-            if end > self.firsts[vector] || (counts.len() == VECTOR_ROWS && end != self.firsts[vector]) {
-                return Err(corrupt("counts that don't agree with the entry points"));
-            }
-        }
-        Ok((counts, start..end))
+        self.budget.keep_once(&self.decoded_text, decode, |text| text.len() as u64).map(Vec::as_slice)
     }
 
     /// Appends the strings asked for, which have these phrases.
@@ -267,33 +252,18 @@ impl PhrasesNode {
 
 impl Node for PhrasesNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let (counts, phrases) = self.phrases_of(body, &rows)?;
-        let counts = &counts[rows.start % VECTOR_ROWS..];
-        self.append(body, &Asked::Range(rows), counts, &Asked::Range(phrases), out)
+        let (counts, phrases) = locate(body, &*self.counts, self.count_type, &self.firsts, rows.clone())?;
+        self.append(body, &Asked::Range(rows), &counts, &Asked::Range(phrases), out)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
-        let (mut row_counts, mut phrases) = (Vec::with_capacity(rows.len()), Vec::new());
-        let vector_of = |row: u32| row as usize / VECTOR_ROWS;
-        for group in rows.chunk_by(|&left, &right| vector_of(left) == vector_of(right)) {
-            let last = group.iter().copied().max().unwrap_or(0) as usize;
-            let (counts, _) = self.phrases_of(body, &(last..last + 1))?;
-            let mut ends = Vec::with_capacity(counts.len());
-            let mut end = self.firsts[vector_of(group[0])];
-            ends.extend(counts.iter().map(|&count| {
-                end += count as usize;
-                end
-            }));
-            for &row in group {
-                let place = row as usize % VECTOR_ROWS;
-                row_counts.push(counts[place]);
-                phrases.extend((ends[place] - counts[place] as usize..ends[place]).map(|phrase| phrase as u32));
-            }
-        }
-        self.append(body, &Asked::Single(rows), &row_counts, &Asked::Single(&phrases), out)
+        let (mut counts, mut phrases) = (Vec::with_capacity(rows.len()), Vec::new());
+        locate_each(body, &*self.counts, self.count_type, &self.firsts, rows, |range| {
+            counts.push(range.len() as u32);
+            phrases.extend(range.map(|phrase| phrase as u32));
+            Ok(())
+        })?;
+        self.append(body, &Asked::Single(rows), &counts, &Asked::Single(&phrases), out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

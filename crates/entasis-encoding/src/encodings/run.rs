@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::bitmap::bits_mut;
-use super::node::{Node, Opening, by_vector, decode_child, decode_unsigned, lanes_mut};
+use super::node::{Node, Opening, by_vector, decode_child, decode_unsigned, lanes_mut, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -92,7 +92,7 @@ impl Encoding for Run {
         let rows = opening.rows();
         let runs = opening.record.children[0].rows;
         let entries = opening.parameters(|reader| EntryPoints::read(reader, opening.vectors()))?;
-        if runs > rows || entries.iter().any(|&entry| entry >= runs as u64) {
+        if runs > rows || !entries.is_sorted() || entries.last().is_some_and(|&entry| entry >= runs as u64) {
             return Err(opening.corrupt(format!("{runs} runs or their entry points don't fit {rows} rows")));
         }
         let end_type = Fixed::unsigned_for(rows as u64);
@@ -129,21 +129,33 @@ struct Runs {
 }
 
 impl Runs {
-    /// Ends and values of the runs that `rows`, not empty, touches; the first end lies behind the first row.
+    /// The runs that may hold rows of `vectors`, and before them the one that must end where the first vector begins, if
+    /// there is one.
+    fn window(&self, vectors: Range<usize>) -> Range<usize> {
+        let last = self.entries.get(vectors.end).map_or(self.runs, |&run| run as usize + 1);
+        (self.entries[vectors.start] as usize).saturating_sub(1)..last
+    }
+
+    /// Refuses a window whose vector begins within the run before its entry point: other ways to its rows would see that run.
+    fn check_entry(&self, vector: usize, window: &[u32]) -> Result<()> {
+        if self.entries[vector] > 0 && window[0] as usize > vector * VECTOR_ROWS { Err(bad_ends()) } else { Ok(()) }
+    }
+
+    /// Ends and values of the runs that `rows`, not empty, touches; the first end lies behind the first row. Of the ends
+    /// that are kept, the caller checks that they ascend.
     fn touched(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Decoded)> {
-        let first = self.entries[rows.start / VECTOR_ROWS] as usize;
-        let last = match self.entries.get(rows.end.div_ceil(VECTOR_ROWS)) {
-            Some(&run) => run as usize + 1,
-            None => self.runs,
-        };
-        if first >= last {
-            return Err(bad_ends());
-        }
-        let mut ends = decode_unsigned(&*self.ends, self.end_type, body, first..last)?;
+        let vectors = vectors_of(rows);
+        let window = self.window(vectors.clone());
+        let mut ends = decode_unsigned(&*self.ends, self.end_type, body, window.clone())?;
+        self.check_entry(vectors.start, &ends)?;
         let skip = ends.partition_point(|&end| end as usize <= rows.start);
         let needed = ends[skip..].partition_point(|&end| (end as usize) < rows.end) + 1;
         let kept = skip..(skip + needed).min(ends.len());
-        let values = decode_child(&*self.values, &self.physical, body, first + kept.start..first + kept.end)?;
+        if !ascend(&ends[..kept.end.min(skip + 1)]) || !ascend(&ends[kept.end - 1..]) {
+            return Err(bad_ends());
+        }
+        let run = |index: usize| window.start + index;
+        let values = decode_child(&*self.values, &self.physical, body, run(kept.start)..run(kept.end))?;
         ends.truncate(kept.end);
         ends.drain(..kept.start);
         Ok((ends, values))
@@ -152,35 +164,40 @@ impl Runs {
     /// The run of each row. Ends that lie near each other are decoded together: runs are fewer than rows, so that those
     /// of several vectors of rows lie in one vector of ends.
     fn runs_of(&self, body: &Body, rows: &[u32]) -> Result<Vec<u32>> {
-        let mut groups = Vec::new();
-        for group in by_vector(rows) {
+        let with_window = |group: &'_ [u32]| {
             let vector = group[0] as usize / VECTOR_ROWS;
-            let first = self.entries[vector] as usize;
-            let last = self.entries.get(vector + 1).map_or(self.runs, |&run| run as usize + 1);
-            if first >= last {
-                return Err(bad_ends());
-            }
-            groups.push((group, first..last));
-        }
+            (vector, self.window(vector..vector + 1))
+        };
+        let groups: Vec<_> = by_vector(rows).map(|group| (group, with_window(group))).collect();
         let mut runs = Vec::with_capacity(rows.len());
-        for near in groups.chunk_by(|(_, left), (_, right)| (left.start..left.end + VECTOR_ROWS).contains(&right.start))
+        for near in groups
+            .chunk_by(|(_, (_, left)), (_, (_, right))| (left.start..left.end + VECTOR_ROWS).contains(&right.start))
         {
-            let start = near[0].1.start;
-            let end = near.iter().fold(start, |end, (_, runs)| end.max(runs.end));
+            let start = near[0].1.1.start;
+            let end = near.iter().fold(start, |end, (_, (_, window))| end.max(window.end));
             let ends = decode_unsigned(&*self.ends, self.end_type, body, start..end)?;
-            for (group, known) in near {
-                let ends = &ends[known.start - start..known.end - start];
+            for (group, (vector, window)) in near {
+                let ends = &ends[window.start - start..window.end - start];
+                self.check_entry(*vector, ends)?;
+                if !ascend(ends) {
+                    return Err(bad_ends());
+                }
                 for &row in *group {
                     let run = ends.partition_point(|&end| end <= row);
                     if run == ends.len() {
                         return Err(bad_ends());
                     }
-                    runs.push((known.start + run) as u32);
+                    runs.push((window.start + run) as u32);
                 }
             }
         }
         Ok(runs)
     }
+}
+
+/// True if each end is above the one before.
+fn ascend(ends: &[u32]) -> bool {
+    ends.iter().zip(ends.get(1..).unwrap_or_default()).fold(true, |ascend, (end, next)| ascend & (end < next))
 }
 
 fn bad_ends() -> Error {

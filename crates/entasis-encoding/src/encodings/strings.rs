@@ -124,13 +124,15 @@ pub(crate) fn locate(
     let skipped = rows.start - first * VECTOR_ROWS;
     let sum = |lengths: &[u32]| lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
     let start = starts[first] as u64 + sum(&lengths[..skipped]);
-    lengths.drain(..skipped);
-    let end = start + sum(&lengths);
-    // The rows end in this vector, so their bytes end within it.
-    let vector_end = starts[rows.end.div_ceil(VECTOR_ROWS)] as u64;
-    if end > vector_end {
-        return Err(beyond_vector(end, vector_end));
+    let mut end = starts[first] as u64;
+    for (next, lengths) in (first + 1..).zip(lengths.chunks(VECTOR_ROWS)) {
+        end += sum(lengths);
+        let vector_end = starts[next] as u64;
+        if end > vector_end || (end < vector_end && lengths.len() == VECTOR_ROWS) {
+            return Err(beside_vector(end, vector_end));
+        }
     }
+    lengths.drain(..skipped);
     Ok((lengths, start as usize..end as usize))
 }
 
@@ -190,16 +192,16 @@ fn place_each<T: Copy + Into<u32>>(
         known = index;
         let end = start + lengths[index].into() as usize;
         if end > vector.end {
-            return Err(beyond_vector(end as u64, vector.end as u64));
+            return Err(beside_vector(end as u64, vector.end as u64));
         }
         visit(start..end)?;
     }
     Ok(())
 }
 
-/// The error of lengths that add up to more than their vector has.
-fn beyond_vector(end: u64, vector_end: u64) -> Error {
-    Error::corrupt("node", 0, format!("lengths reach byte {end} of a vector that ends at {vector_end}"))
+/// The error of lengths that don't add up to their vector.
+fn beside_vector(end: u64, vector_end: u64) -> Error {
+    Error::corrupt("node", 0, format!("lengths add up to {end} in a vector that ends at {vector_end}"))
 }
 
 /// Single strings on their way into an output: joined, so that views share buffers.

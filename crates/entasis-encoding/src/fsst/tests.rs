@@ -62,6 +62,14 @@ fn training_is_reproducible() {
         bytes
     };
     assert_eq!(bytes(&text(3000)), bytes(&text(3000)));
+    // Nothing is left of what the thread was trained on before.
+    let others = [vec!["\u{ff}".repeat(900)], (0..2000).map(|number| format!("{number:x}/{number}")).collect(), vec![]];
+    let trained_here = others.each_ref().map(|other| (bytes(other), bytes(&text(3000))));
+    let trained_afresh =
+        others.each_ref().map(|other| std::thread::scope(|scope| scope.spawn(|| bytes(other)).join().unwrap()));
+    for ((other, first), afresh) in trained_here.into_iter().zip(trained_afresh) {
+        assert_eq!((other, first), (afresh, bytes(&text(3000))));
+    }
 }
 
 #[test]

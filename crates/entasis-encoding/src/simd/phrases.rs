@@ -21,6 +21,8 @@ pub struct PhraseStrings<'a> {
 
 /// What is copied at once; so much more than what is asked for may be read and written.
 pub const COPY_BYTES: usize = 32;
+const _: () =
+    assert!(COPY_BYTES <= super::strings::STEP, "there is room behind the strings for what is copied too much");
 
 impl PhraseStrings<'_> {
     /// Appends the strings, one offset each; together they must not be longer than `bound_bytes`.
@@ -44,7 +46,10 @@ impl PhraseStrings<'_> {
             && literal_ends[counts.len()] as usize <= literal_bytes;
         let count: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         assert!(
-            ends_are_good && segments.len() == phrases.len() && count == phrases.len() as u64,
+            ends_are_good
+                && literals.len() >= COPY_BYTES
+                && segments.len() == phrases.len()
+                && count == phrases.len() as u64,
             "the parts fit each other"
         );
         let mut total = (literal_ends[counts.len()] - literal_ends[0]) as u64;
@@ -71,7 +76,8 @@ impl PhraseStrings<'_> {
                 if segment > literal_end - literal {
                     return Err(GatherError::BadCode(token));
                 }
-                // SAFETY: the segment lies in the literals, the phrase in the text, as was checked; both have `COPY_BYTES` more.
+                // SAFETY: the segment lies in the literals, the phrase in the text, as was checked; both have `COPY_BYTES` more
+                // (a text of fewer bytes has no phrases).
                 // All that is written, `COPY_BYTES` beyond it included, is within what `make_room` reserved for the total.
                 unsafe {
                     copy(literals.as_ptr().add(literal), destination.add(position), segment);
@@ -148,6 +154,21 @@ mod tests {
             b"fghjumps over the lazy dog and is gone.",
         ];
         assert_eq!(strings, expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "fit each other")]
+    fn literals_without_the_bytes_to_copy_beyond_them_are_refused() {
+        let (text, literals) = (padded(b""), [0; COPY_BYTES - 1]);
+        let strings = PhraseStrings {
+            text: &text,
+            counts: &[0],
+            literal_ends: &[0, 0],
+            literals: &literals,
+            segments: &[],
+            phrases: &[],
+        };
+        let _ = strings.expand(0, &mut vec![0i32], &mut Vec::new());
     }
 
     #[test]

@@ -44,7 +44,7 @@ macro_rules! offsets {
 offsets!(i32, i64);
 
 /// Strings of at most this many bytes are copied in one step; what is copied too much is overwritten by the next.
-const STEP: usize = 32;
+pub(super) const STEP: usize = 32;
 
 /// Byte strings to be gathered: string `c` is `data[offsets[c]..offsets[c + 1]]`. Offsets must ascend within `data`, else
 /// gathering panics.

@@ -1,8 +1,10 @@
 //! From a column's record to open blocks and arrays.
 
 use std::{
+    collections::HashMap,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
 };
 
 use arrow_array::ArrayRef;
@@ -251,21 +253,26 @@ impl BlockPlace {
     }
 }
 
-/// The region for large values, and the last failure to read it.
+/// The region for large values, and for each thread its last failure to read it. What a block says of such a failure has
+/// lost its kind; the thread that asked the block finds it here.
 pub(super) struct LargeRegion {
     source: Arc<dyn Source>,
     end: u64,
-    failure: Mutex<Option<Error>>,
+    failures: Mutex<HashMap<ThreadId, Error>>,
 }
 
 impl LargeRegion {
     /// The region of a file that ends, at the latest, at byte `end`.
     pub fn new(source: Arc<dyn Source>, end: u64) -> Arc<Self> {
-        Arc::new(Self { source, end, failure: Mutex::default() })
+        Arc::new(Self { source, end, failures: Mutex::default() })
     }
 
     fn take_failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failures().remove(&thread::current().id())
+    }
+
+    fn failures(&self) -> MutexGuard<'_, HashMap<ThreadId, Error>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -283,7 +290,7 @@ impl LargeValues for LargeRegion {
                 }
                 other => other,
             };
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            self.failures().insert(thread::current().id(), error);
             what
         })
     }
@@ -369,4 +376,42 @@ pub(super) fn open_read_parts(
         parts.push(opener.open_part(column, part, number, bytes)?);
     }
     Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that never answers, and says whom it didn't.
+    struct Down;
+
+    impl Source for Down {
+        fn size_bytes(&self) -> u64 {
+            100
+        }
+
+        fn name(&self) -> &str {
+            "a.ent"
+        }
+
+        fn read(&self, range: Range<u64>) -> Result<Bytes> {
+            Err(Error::Truncated { file: self.name().to_owned(), what: format!("byte {}", range.start) })
+        }
+    }
+
+    #[test]
+    fn every_thread_learns_why_its_large_value_could_not_be_read() {
+        let region = LargeRegion::new(Arc::new(Down), 100);
+        let why = || region.take_failure().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(region.fetch(7, 1).is_err());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(why(), "", "the failure of another thread");
+                assert!(region.fetch(8, 1).is_err());
+                assert!(why().contains("byte 8"));
+            });
+        });
+        assert!(why().contains("byte 7"));
+        assert_eq!(why(), "");
+    }
 }
