@@ -10,7 +10,7 @@ use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::REGISTRY;
-use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column};
+use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Fixed, FloatOrder, HEAD_PREFIX_BYTES, Limits, Parts,
     Physical, Predicate, Scalar, Selection,
@@ -322,38 +322,10 @@ fn forged_blocks_with_right_checksums_do_no_harm() {
             let Ok(node) = Encoder::forcing(&options, encoding.id()).root(&column) else { continue };
             for _ in 0..200 {
                 let mut forged = node.clone();
-                forge(&mut forged, &mut random);
+                forged.forge(&mut random);
                 exercise(&finished(&forged, &physical, decoded_size_bytes(&column, false), false).bytes);
             }
         }
-    }
-}
-
-/// Changes one thing somewhere in the tree.
-fn forge(node: &mut EncodedNode, random: &mut Random) {
-    if !node.children.is_empty() && random.below(3) > 0 {
-        let child = random.below(node.children.len());
-        return forge(&mut node.children[child], random);
-    }
-    let spot = |bytes: &mut Vec<u8>, random: &mut Random| {
-        if !bytes.is_empty() {
-            let at = random.below(bytes.len());
-            bytes[at] = [0, 1, 255, bytes[at] ^ 1, bytes[at].wrapping_add(1)][random.below(5)];
-        }
-    };
-    match random.below(5) {
-        0 => node.rows = [0, 1, node.rows + 1, node.rows.saturating_sub(1), 1 << 31][random.below(5)],
-        1 => spot(&mut node.parameters, random),
-        2 if !node.buffers.is_empty() => {
-            let buffer = random.below(node.buffers.len());
-            spot(&mut node.buffers[buffer], random);
-        }
-        3 if !node.buffers.is_empty() => {
-            let buffer = random.below(node.buffers.len());
-            let length = node.buffers[buffer].len();
-            node.buffers[buffer].resize([0, length + 1, length.saturating_sub(1), length + 9][random.below(4)], 1);
-        }
-        _ => node.encoding = random.below(19) as u8,
     }
 }
 
@@ -406,25 +378,21 @@ fn predictions_hold_and_choices_are_near_the_best() {
 #[test]
 fn rows_that_cost_no_bytes_are_held_against_the_bound() {
     let rows = u32::MAX as usize;
-    let node = |encoding, rows, parameters: &[u8], children| EncodedNode {
-        encoding,
-        rows,
-        parameters: parameters.to_vec(),
-        buffers: Vec::new(),
-        children,
-    };
-    let null = || node(17, rows, &[], vec![]);
+    let null = || made_node(17, rows, &[], vec![]);
     let items = [
-        (Physical::Bytes, node(2, rows, &[], vec![])),
+        (Physical::Bytes, made_node(2, rows, &[], vec![])),
         (Physical::Null, null()),
-        (Physical::Struct(vec![]), node(16, rows, &[], vec![])),
-        (Physical::FixedList(0, Box::new(Physical::Null)), node(15, rows, &[], vec![node(17, 0, &[], vec![])])),
-        (Physical::FixedList(1, Box::new(Physical::Null)), node(15, rows, &[], vec![null()])),
+        (Physical::Struct(vec![]), made_node(16, rows, &[], vec![])),
+        (
+            Physical::FixedList(0, Box::new(Physical::Null)),
+            made_node(15, rows, &[], vec![made_node(17, 0, &[], vec![])]),
+        ),
+        (Physical::FixedList(1, Box::new(Physical::Null)), made_node(15, rows, &[], vec![null()])),
     ];
     for (item, items) in items {
         // A tag of 32-bit lengths, entry points that are all 0; one length.
-        let lengths = node(2, 1, &u32::MAX.to_le_bytes(), vec![]);
-        let root = node(14, 1, &[4, 0, 0], vec![lengths, items]);
+        let lengths = made_node(2, 1, &u32::MAX.to_le_bytes(), vec![]);
+        let root = made_node(14, 1, &[4, 0, 0], vec![lengths, items]);
         let physical = Physical::List(Box::new(item));
         for declared in [0, 4 * rows as u64 - 1, 16 * rows as u64] {
             let bytes = Bytes::from(finished(&root, &physical, declared, false).bytes);

@@ -7,7 +7,7 @@ use crate::block::head::EncodedNode;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder};
 use crate::encodings::REGISTRY;
-use crate::testing::{Cell, Owned, Random, Shape, cells_of};
+use crate::testing::{Cell, Owned, Random, Shape, cells_of, made_node};
 use crate::{Block, BytesForm, Decoded, Fixed, Limits, Parts, Physical, Selection, VECTOR_ROWS};
 
 /// What a path gives for rows; `None` where it refuses them.
@@ -80,7 +80,7 @@ fn paths_to_rows_of_forged_blocks_agree() {
                 for _ in 0..8 {
                     let mut forged = node.clone();
                     for _ in 0..1 + random.below(2) {
-                        forge(&mut forged, &mut random);
+                        forged.forge(&mut random);
                     }
                     let Some(block) = open(&forged, &physical, decoded_size_bytes(&column, false) * 2) else {
                         continue;
@@ -93,42 +93,11 @@ fn paths_to_rows_of_forged_blocks_agree() {
     }
 }
 
-/// Changes one thing somewhere in the tree.
-fn forge(node: &mut EncodedNode, random: &mut Random) {
-    if !node.children.is_empty() && random.below(3) > 0 {
-        let child = random.below(node.children.len());
-        return forge(&mut node.children[child], random);
-    }
-    let spot = |bytes: &mut Vec<u8>, random: &mut Random| {
-        if !bytes.is_empty() {
-            let at = random.below(bytes.len());
-            bytes[at] =
-                [0, 1, 255, bytes[at] ^ 1, bytes[at].wrapping_add(1), bytes[at].wrapping_sub(2)][random.below(6)];
-        }
-    };
-    match random.below(6) {
-        0 => node.rows = [0, 1, node.rows + 1, node.rows.saturating_sub(1)][random.below(4)],
-        1 | 2 => spot(&mut node.parameters, random),
-        _ if !node.buffers.is_empty() => {
-            let buffer = random.below(node.buffers.len());
-            spot(&mut node.buffers[buffer], random);
-        }
-        _ => spot(&mut node.parameters, random),
-    }
-}
-
 /// Short phrases by the million take long and save nothing; a stack of them would take that long again and again.
 #[test]
 fn phrases_of_single_bytes_are_refused() {
     const ROWS: usize = 1000;
-    let node = |encoding, rows, parameters: &[u8], children| EncodedNode {
-        encoding,
-        rows,
-        parameters: parameters.to_vec(),
-        buffers: Vec::new(),
-        children,
-    };
-    let constant = |rows, value: &[u8]| node(2, rows, value, vec![]);
+    let constant = |rows, value: &[u8]| made_node(2, rows, value, vec![]);
     let open_with = |phrases_each: u8, decoded_bytes| {
         let phrases = ROWS * usize::from(phrases_each);
         let children = vec![
@@ -139,7 +108,7 @@ fn phrases_of_single_bytes_are_refused() {
             constant(phrases, &[0; 4]),
             constant(1, b"x"),
         ];
-        open(&node(18, ROWS, &[2, 2, 0, 0], children), &Physical::Bytes, decoded_bytes)
+        open(&made_node(18, ROWS, &[2, 2, 0, 0], children), &Physical::Bytes, decoded_bytes)
     };
     let block = open_with(1, 8 * ROWS as u64).unwrap();
     assert_eq!(rows_by(&block, BytesForm::Views, |out| block.get(&[7], out)), Some(vec![Cell::Bytes(b"x".to_vec())]));

@@ -71,6 +71,11 @@ impl PhraseText {
         (kept.len() >= MIN_PHRASE_BYTES).then(|| Self::new(kept))
     }
 
+    /// The text that the first strings make, one after the other: for strings that have nothing in common.
+    pub fn beginning_of(strings: &[&[u8]]) -> Self {
+        Self::new(strings.iter().flat_map(|string| string.iter().copied()).take(TEXT_BYTES).collect())
+    }
+
     /// A text of at most [`TEXT_BYTES`] when strings are to be stored by it.
     pub fn new(bytes: Vec<u8>) -> Self {
         let heads = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);

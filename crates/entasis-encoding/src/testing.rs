@@ -1,5 +1,7 @@
 //! Columns to test with, of adversarial shapes, and values as plain as can be to compare them with.
 
+use crate::block::head::EncodedNode;
+use crate::encodings::REGISTRY;
 pub(crate) use crate::random::Random;
 use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
 use crate::{Fixed, Lane, Physical, Scalar, U256, with_decoded_lanes, with_lane_of, with_lanes};
@@ -96,7 +98,7 @@ impl Owned {
         let numbers = shape.numbers(rows, random);
         let validity = match shape {
             Shape::AllNull => Some((0..rows).map(|_| false).collect()),
-            _ if nulls => Some((0..rows).map(|row| row / 64 % 3 == 1 || random.below(4) > 0).collect()),
+            _ if nulls => Some(some_nulls(rows, random)),
             _ => None,
         };
         let values = match physical {
@@ -155,6 +157,17 @@ impl Owned {
     }
 }
 
+/// A few nulls, a sixth of all, or nearly nothing else: what is stored beside them differs.
+fn some_nulls(rows: usize, random: &mut Random) -> BitBuffer {
+    let density = random.below(3);
+    let valid = |row: usize| match density {
+        0 => random.below(40) > 0,
+        1 => row / 64 % 3 == 1 || random.below(4) > 0,
+        _ => random.below(12) == 0,
+    };
+    (0..rows).map(valid).collect()
+}
+
 fn lanes(fixed: Fixed, shape: Shape, numbers: &[u64]) -> DecodedValues {
     let bits = |number: u64| -> U256 {
         let float = match shape {
@@ -200,6 +213,40 @@ fn string(number: u64, shape: Shape) -> Vec<u8> {
         Shape::Extremes => vec![0xFF; (number % 300) as usize],
         Shape::Scattered => (0..number % 40).map(|at| (number >> (at % 56)) as u8).collect(),
         _ => format!("https://example.org/items/{number}?page={}", number % 7).into_bytes(),
+    }
+}
+
+/// A node without buffers, as a forger writes it.
+pub(crate) fn made_node(encoding: u8, rows: usize, parameters: &[u8], children: Vec<EncodedNode>) -> EncodedNode {
+    EncodedNode { encoding, rows, parameters: parameters.to_vec(), buffers: Vec::new(), children }
+}
+
+impl EncodedNode {
+    /// Changes one thing somewhere in the tree.
+    pub fn forge(&mut self, random: &mut Random) {
+        if !self.children.is_empty() && random.below(3) > 0 {
+            let child = random.below(self.children.len());
+            return self.children[child].forge(random);
+        }
+        let spot = |bytes: &mut Vec<u8>, random: &mut Random| {
+            if !bytes.is_empty() {
+                let at = random.below(bytes.len());
+                let byte = bytes[at];
+                bytes[at] = [0, 1, 255, byte ^ 1, byte.wrapping_add(1), byte.wrapping_sub(2)][random.below(6)];
+            }
+        };
+        let buffer = random.below(self.buffers.len().max(1));
+        match (random.below(8), self.buffers.get_mut(buffer)) {
+            (0, _) => self.rows = [0, 1, self.rows + 1, self.rows.saturating_sub(1), 1 << 31][random.below(5)],
+            (1, Some(buffer)) => {
+                let length = buffer.len();
+                buffer.resize([0, length + 1, length.saturating_sub(1), length + 9][random.below(4)], 1);
+            }
+            (2..5, Some(buffer)) => spot(buffer, random),
+            // One id more than there are.
+            (5, _) => self.encoding = random.below(REGISTRY.len() + 2) as u8,
+            _ => spot(&mut self.parameters, random),
+        }
     }
 }
 

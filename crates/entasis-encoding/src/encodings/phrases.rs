@@ -24,7 +24,7 @@ use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::phrases::{MIN_PHRASE_BYTES, Parsed, TEXT_BYTES};
+use crate::phrases::{MIN_PHRASE_BYTES, Parsed, PhraseText, TEXT_BYTES};
 use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::wire::EntryPoints;
@@ -58,7 +58,14 @@ impl Encoding for Phrases {
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };
-        let Some(text) = statistics.strings().and_then(|strings| strings.phrase_text()) else { return Ok(None) };
+        let any;
+        let text = match statistics.strings().and_then(|strings| strings.phrase_text()) {
+            Some(text) => text,
+            None => {
+                any = PhraseText::beginning_of(strings);
+                &any
+            }
+        };
         let mut parsed = Parsed::default();
         strings.iter().for_each(|string| text.parse(string, &mut parsed));
         let most = |values: &[u32]| u64::from(values.iter().copied().max().unwrap_or(0));

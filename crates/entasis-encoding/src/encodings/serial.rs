@@ -165,3 +165,46 @@ impl<T: PackedLane + LaneAccess> Node for SerialNode<T> {
 fn bad_length() -> Error {
     Error::corrupt("node", 0, "Serial: a string that isn't as long as the lanes of its vector")
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::chooser::EncodeOptions;
+    use crate::chooser::chunk::{decoded_size_bytes, finished};
+    use crate::testing::{cells_of, cells_of_column};
+    use crate::{Block, BytesForm, Limits, Parts};
+
+    /// Whether Serial holds the lanes; where it does, every one of them comes back.
+    fn holds<T: LaneAccess>(fixed: Fixed, lanes: &[T]) -> bool {
+        let column = Column { rows: lanes.len(), validity: None, values: Values::Fixed(fixed, T::lanes(lanes)) };
+        let options = EncodeOptions::default();
+        let Ok(node) = Encoder::forcing(&options, Serial.id()).root(&column) else { return false };
+        let bytes = finished(&node, &Physical::Fixed(fixed), decoded_size_bytes(&column, false), false).bytes;
+        let block = Block::open(Bytes::from(bytes), &Parts::new(), None, &Limits::default()).unwrap();
+        let mut out = Decoded::new(block.physical(), BytesForm::Views);
+        block.decode(0..lanes.len(), &mut out).unwrap();
+        assert_eq!(cells_of(&out), cells_of_column(&column));
+        true
+    }
+
+    #[test]
+    fn spans_below_two_bytes_are_held_wherever_they_lie() {
+        let signed = |values: [i64; 3]| values.map(|value| value as u64).repeat(700);
+        assert!(holds(Fixed::I8, &[-128i8, 127, 0].map(|value| value as u8).repeat(700)));
+        assert!(holds(Fixed::I64, &signed([i64::MIN, i64::MIN + 65_535, i64::MIN + 255])));
+        assert!(holds(Fixed::I64, &signed([i64::MAX, i64::MAX - 65_535, i64::MAX - 256])));
+        assert!(holds(Fixed::I64, &signed([-32_768, 32_767, 0])));
+        assert!(holds(Fixed::U64, &[u64::MAX, u64::MAX - 65_535].repeat(513)));
+        assert!(holds(Fixed::U16, &[0u16, u16::MAX].repeat(513)));
+    }
+
+    #[test]
+    fn wider_spans_are_refused() {
+        assert!(!holds(Fixed::I64, &[-1i64, 65_535].map(|value| value as u64)));
+        assert!(!holds(Fixed::U32, &[0u32, 65_536]));
+        // Unsigned, these are near each other; as the signed values that they are, they aren't.
+        assert!(!holds(Fixed::I64, &[i64::MIN as u64, i64::MAX as u64]));
+    }
+}
