@@ -447,14 +447,35 @@ impl Decoded {
     /// Bytes of lanes, or of byte strings with their offsets or views; 0 for other types.
     pub(crate) fn flat_size_bytes(&self) -> u64 {
         let size_bytes = match &self.values {
-            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => size_of_val(&offsets[..]) + bytes.len(),
-            DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, bytes)) => size_of_val(&offsets[..]) + bytes.len(),
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, _)) => {
+                size_of_val(&offsets[..]) + offsets.last().map_or(0, |&end| end as usize)
+            }
+            DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, _)) => {
+                size_of_val(&offsets[..]) + offsets.last().map_or(0, |&end| end as usize)
+            }
             DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
                 size_of_val(&views[..]) + buffers.iter().map(Bytes::len).sum::<usize>()
             }
             lanes => crate::with_decoded_lanes!(lanes, lanes => size_of_val(&lanes[..]), 0),
         };
         size_bytes as u64
+    }
+
+    /// Puts some bytes behind byte strings with 32-bit offsets that are going to be gathered from, and not appended to any more.
+    pub(crate) fn pad_strings(&mut self) {
+        if let DecodedValues::Bytes(DecodedBytes::Offsets32(_, bytes)) = &mut self.values {
+            bytes.resize(bytes.len() + crate::simd::COPY_BYTES, 0);
+        }
+    }
+
+    /// Makes room for `rows` more lanes, or for the offsets or views of as many byte strings.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        match &mut self.values {
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, _)) => offsets.reserve(rows),
+            DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, _)) => offsets.reserve(rows),
+            DecodedValues::Bytes(DecodedBytes::Views(views, _)) => views.reserve(rows),
+            lanes => crate::with_decoded_lanes!(lanes, lanes => lanes.reserve(rows), ()),
+        }
     }
 
     /// Appends `rows` set validity bits where validity is kept, and counts the rows.

@@ -184,6 +184,8 @@ impl Block {
     /// Appends the values of `rows` to `out`, which must be of the block's type. After an error `out` is unspecified.
     pub fn decode(&self, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         self.check_rows(rows.start <= rows.end && rows.end <= self.rows(), || format!("rows {rows:?}"))?;
+        // Kernels write up to a vector more than was asked for, and take it back.
+        out.reserve(rows.len() + VECTOR_ROWS);
         self.0.root.decode(&self.0.body, rows, out)
     }
 

@@ -68,7 +68,9 @@ impl Part {
         let cell = if form == BytesForm::Views { &self.views } else { &self.plain };
         let decode = || {
             let mut out = Decoded::new(self.block.physical(), form);
-            self.block.decode(0..self.block.rows(), &mut out).map(|()| out)
+            self.block.decode(0..self.block.rows(), &mut out)?;
+            out.pad_strings();
+            Ok(out)
         };
         made_once(cell, decode)
     }

@@ -162,7 +162,9 @@ impl DictionaryValues {
                 let cell = if form == BytesForm::Views { &self.lanes_or_views } else { &self.offsets };
                 let decode = || {
                     let mut out = Decoded::new(&self.physical, form);
-                    values.decode(body, 0..self.count, &mut out).map(|()| out)
+                    values.decode(body, 0..self.count, &mut out)?;
+                    out.pad_strings();
+                    Ok(out)
                 };
                 self.budget.keep_once(cell, decode, Decoded::flat_size_bytes)
             }

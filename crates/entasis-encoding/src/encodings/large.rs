@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::Encoding;
 use super::node::{Node, Opening};
-use super::strings::{bytes_mut, push_string, view_of};
+use super::strings::{append_concatenated, bytes_mut, not_bytes, view_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -107,18 +107,18 @@ impl LargeNode {
         Ok((u64::read(reference), u64::read(&reference[8..]), u32::read(&reference[16..])))
     }
 
-    /// The large value of row `row`, if it has one.
-    fn fetch(&self, body: &Body, row: usize) -> Result<Option<Bytes>> {
+    /// The rows of large values, which ascend.
+    fn rows(&self, body: &Body) -> Result<Vec<u32>> {
         let rows = body.buffer(self.buffer, 0..self.count * ROW_BYTES)?;
-        let row_at = |index: usize| u32::read(&rows[index * ROW_BYTES..]) as usize;
-        let (mut index, mut end) = (0, self.count);
-        while index < end {
-            let middle = (index + end) / 2;
-            if row_at(middle) < row { index = middle + 1 } else { end = middle }
+        let rows: Vec<u32> = rows.chunks_exact(ROW_BYTES).map(u32::read).collect();
+        if !rows.is_sorted_by(|left, right| left < right) {
+            return Err(Error::corrupt("node", 0, "Large: rows of values outside the block don't ascend"));
         }
-        if index == self.count || row_at(index) != row {
-            return Ok(None);
-        }
+        Ok(rows)
+    }
+
+    /// Large value `index`; `None` where only the block's own bytes are asked for.
+    fn fetch(&self, body: &Body, index: usize) -> Result<Option<Bytes>> {
         let (offset, size_bytes, checksum) = self.reference(body, index)?;
         if let Some(before) = index.checked_sub(1) {
             // Else a few bytes of the region could be the values of many rows.
@@ -139,42 +139,78 @@ impl LargeNode {
         Ok(Some(value))
     }
 
-    /// Appends `small`, the child's values of `rows`, with the large values in their places.
-    fn merge(&self, body: &Body, rows: impl Iterator<Item = usize>, small: &Decoded, out: &mut Decoded) -> Result<()> {
-        let DecodedValues::Bytes(small_bytes) = &small.values else { return Err(super::strings::not_bytes()) };
-        let bytes = bytes_mut(out)?;
-        for (index, row) in rows.enumerate() {
-            match self.fetch(body, row)? {
-                None => small_bytes.with(index, |string| push_string(bytes, string))?,
-                Some(value) => match bytes {
-                    // A view's length is a signed number of 32 bits.
-                    DecodedBytes::Views(..) if i32::try_from(value.len()).is_err() => {
-                        return Err(Error::OffsetOverflow);
-                    }
-                    DecodedBytes::Views(views, buffers) => {
-                        views.push(view_of(&value, buffers.len() as u32, 0));
-                        buffers.push(value);
-                    }
-                    _ => push_string(bytes, &value)?,
-                },
+    /// Appends what `small` appends of the child, with large values in their places: pairs of a place among those rows, ascending,
+    /// and the number of its value.
+    fn merge(
+        &self,
+        body: &Body,
+        places: &[(usize, usize)],
+        out: &mut Decoded,
+        small: impl FnOnce(&mut Decoded) -> Result<()>,
+    ) -> Result<()> {
+        if places.is_empty() {
+            return small(out);
+        }
+        if let DecodedBytes::Views(views, _) = bytes_mut(out)? {
+            let before = views.len();
+            small(out)?;
+            return self.replace_views(body, places, before, bytes_mut(out)?);
+        }
+        let mut between = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
+        small(&mut between)?;
+        let DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, data)) = &between.values else {
+            return Err(not_bytes());
+        };
+        let (bytes, mut unread) = (bytes_mut(out)?, 0);
+        let append = |bytes: &mut DecodedBytes, rows: Range<usize>| {
+            let lengths: Vec<u32> = offsets[rows.start..=rows.end].windows(2).map(|p| (p[1] - p[0]) as u32).collect();
+            append_concatenated(bytes, &lengths, &data[offsets[rows.start] as usize..offsets[rows.end] as usize])
+        };
+        for &(place, index) in places {
+            if let Some(value) = self.fetch(body, index)? {
+                append(bytes, unread..place)?;
+                append_concatenated(bytes, &[value.len() as u32], &value)?;
+                unread = place + 1;
             }
         }
-        out.extend_valid(small.rows);
+        append(bytes, unread..between.rows)?;
+        out.extend_valid(between.rows);
+        Ok(())
+    }
+
+    /// Puts large values in the place of views, which are counted from `before`.
+    fn replace_views(
+        &self,
+        body: &Body,
+        places: &[(usize, usize)],
+        before: usize,
+        bytes: &mut DecodedBytes,
+    ) -> Result<()> {
+        let DecodedBytes::Views(views, buffers) = bytes else { return Err(not_bytes()) };
+        for &(place, index) in places {
+            let Some(value) = self.fetch(body, index)? else { continue };
+            // A view's length is a signed number of 32 bits.
+            if i32::try_from(value.len()).is_err() {
+                return Err(Error::OffsetOverflow);
+            }
+            views[before + place] = view_of(&value, buffers.len() as u32, 0);
+            buffers.push(value);
+        }
         Ok(())
     }
 }
 
 impl Node for LargeNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
-        let mut small = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
-        self.child.decode(body, rows.clone(), &mut small)?;
-        self.merge(body, rows, &small, out)
+        let places = self.rows(body)?.into_iter().enumerate().map(|(index, row)| (row as usize, index));
+        let touched = places.filter(|(row, _)| rows.contains(row)).map(|(row, index)| (row - rows.start, index));
+        self.merge(body, &touched.collect::<Vec<_>>(), out, |out| self.child.decode(body, rows, out))
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
-        let mut small = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
-        self.child.get(body, rows, &mut small)?;
-        self.merge(body, rows.iter().map(|&row| row as usize), &small, out)
+        let large = self.rows(body)?;
+        let touched = rows.iter().enumerate().filter_map(|(place, row)| Some((place, large.binary_search(row).ok()?)));
+        self.merge(body, &touched.collect::<Vec<_>>(), out, |out| self.child.get(body, rows, out))
     }
 
     fn children(&self) -> Vec<&dyn Node> {

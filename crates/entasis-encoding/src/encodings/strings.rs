@@ -374,30 +374,44 @@ pub(crate) fn viewed<'a>(views: &'a [u128], inline: &'a mut [u8; 16], buffers: &
 
 /// Appends `rows` times the same string.
 pub(crate) fn extend_repeated(out: &mut DecodedBytes, string: &[u8], rows: usize) -> Result<()> {
-    if let DecodedBytes::Views(views, buffers) = out {
-        let view = view_of(string, buffers.len() as u32, 0);
-        views.resize(views.len() + rows, view);
-        if string.len() > INLINE_BYTES && rows > 0 {
-            buffers.push(Bytes::copy_from_slice(string));
-        }
-        return Ok(());
-    }
     match out {
-        DecodedBytes::Offsets32(offsets, _) if string.is_empty() => {
-            offsets.resize(offsets.len() + rows, offsets.last().copied().unwrap_or(0));
-            Ok(())
+        DecodedBytes::Views(views, buffers) => {
+            let view = view_of(string, buffers.len() as u32, 0);
+            views.resize(views.len() + rows, view);
+            if string.len() > INLINE_BYTES && rows > 0 {
+                buffers.push(Bytes::copy_from_slice(string));
+            }
         }
-        DecodedBytes::Offsets64(offsets, _) if string.is_empty() => {
-            offsets.resize(offsets.len() + rows, offsets.last().copied().unwrap_or(0));
-            Ok(())
+        DecodedBytes::Offsets32(offsets, bytes) => {
+            let end = bytes.len() as u64 + string.len() as u64 * rows as u64;
+            if i32::try_from(end).is_err() {
+                return Err(Error::OffsetOverflow);
+            }
+            let start = bytes.len();
+            offsets.extend((1..=rows).map(|row| (start + row * string.len()) as i32));
+            extend_copies(bytes, string, rows);
         }
-        _ => append_concatenated(out, &vec![string.len() as u32; rows], &string.repeat(rows)),
+        DecodedBytes::Offsets64(offsets, bytes) => {
+            let start = bytes.len();
+            offsets.extend((1..=rows).map(|row| (start + row * string.len()) as i64));
+            extend_copies(bytes, string, rows);
+        }
     }
+    Ok(())
 }
 
-/// Appends one string.
-pub(crate) fn push_string(out: &mut DecodedBytes, string: &[u8]) -> Result<()> {
-    extend_repeated(out, string, 1)
+/// Appends `count` copies of `string`: what is there already is copied again, so that the copies are few and long.
+fn extend_copies(bytes: &mut Vec<u8>, string: &[u8], count: usize) {
+    let start = bytes.len();
+    let end = start + string.len() * count;
+    bytes.reserve(end - start);
+    if count > 0 {
+        bytes.extend_from_slice(string);
+    }
+    while bytes.len() < end {
+        let more = (bytes.len() - start).min(end - bytes.len());
+        bytes.extend_from_within(start..start + more);
+    }
 }
 
 impl DecodedBytes {
