@@ -15,8 +15,11 @@ use parquet::file::properties::WriterProperties;
 
 use super::source::Source;
 use crate::exit::Failure;
-use crate::input::InputOptions;
 use crate::output::zstd;
+
+/// Rows of a batch when a file is read: what query engines ask for (DataFusion's default), so that a batch stays in the processor's
+/// caches and the next one is written where it was. Larger ones would measure how fast the system hands out memory.
+pub const BATCH_ROWS: usize = 8192;
 
 /// A file format with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +84,7 @@ impl Contender {
         encoded.map_err(|error| self.failure(error))
     }
 
-    /// Calls `take` with every batch of a file, in batches of the same rows for all; the file's schema.
+    /// Calls `take` with every batch of a file, of [`BATCH_ROWS`] rows for all; the file's schema.
     pub fn decode(self, encoded: Bytes, take: &mut dyn FnMut(RecordBatch)) -> Result<SchemaRef, Failure> {
         match self {
             Contender::Entasis => decode_entasis(encoded, take),
@@ -105,7 +108,7 @@ fn encode_entasis(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Bytes, 
 }
 
 fn decode_entasis(encoded: Bytes, take: &mut dyn FnMut(RecordBatch)) -> Result<SchemaRef, Failure> {
-    let request = ReadRequest { batch_rows: InputOptions::default().batch_rows, threads: 1, ..ReadRequest::default() };
+    let request = ReadRequest { batch_rows: BATCH_ROWS, threads: 1, ..ReadRequest::default() };
     let batches = Reader::from_bytes(encoded)?.read(request)?;
     let schema = batches.schema().clone();
     for batch in batches {
@@ -128,7 +131,7 @@ fn encode_parquet(
 fn decode_parquet(encoded: Bytes, take: &mut dyn FnMut(RecordBatch)) -> Result<SchemaRef, ParquetError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(encoded)?;
     let schema = builder.schema().clone();
-    for batch in builder.with_batch_size(InputOptions::default().batch_rows).build()? {
+    for batch in builder.with_batch_size(BATCH_ROWS).build()? {
         take(batch?);
     }
     Ok(schema)
