@@ -3,8 +3,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::values::{Column, LaneAccess, Values};
-use crate::{Lane, with_lanes};
+use crate::values::{Column, LaneAccess, Lanes, Values};
+use crate::{BLOCK_ROWS, Lane, with_lanes};
 
 /// The distinct values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,19 @@ impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
         match &column.values {
-            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct(lanes, hash_lane, |a, b| a == b, limit)),
-            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), |a, b| same_string(a, b), limit),
+            Values::Fixed(_, Lanes::L8(lanes)) => distinct_small(lanes, limit),
+            Values::Fixed(_, Lanes::L16(lanes)) if lanes.len() >= BLOCK_ROWS / 8 => distinct_small(lanes, limit),
+            // Lanes of at most eight bytes hash alike only where they are alike.
+            Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_lanes!(lanes, lanes => {
+                distinct(lanes, hash_lane, |a, b| a == b, |_, _| true, limit)
+            }),
+            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => {
+                distinct(lanes, hash_lane, |a, b| a == b, |a, b| a == b, limit)
+            }),
+            Values::Bytes(strings) => {
+                let same = |a: &&[u8], b: &&[u8]| same_string(a, b);
+                distinct(strings, |string| xxh3_64(string), same, same, limit)
+            }
             _ => None,
         }
     }
@@ -61,13 +72,36 @@ pub(crate) fn same_string(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && (left.is_empty() || std::ptr::eq(left.as_ptr(), right.as_ptr()) || left == right)
 }
 
+/// Lanes so small that each value they can have gets a place.
+fn distinct_small<T: Lane>(values: &[T], limit: usize) -> Option<Distinct> {
+    const NONE: u32 = u32::MAX;
+    let mut code_of = vec![NONE; 1 << (8 * T::BYTES)];
+    let mut codes = Vec::with_capacity(values.len());
+    let mut first_rows: Vec<u32> = Vec::new();
+    for (row, value) in values.iter().enumerate() {
+        let code = &mut code_of[value.low_bits() as usize];
+        if *code == NONE {
+            if first_rows.len() == limit {
+                return None;
+            }
+            *code = first_rows.len() as u32;
+            first_rows.push(row as u32);
+        }
+        codes.push(*code);
+    }
+    Some(Distinct { codes, first_rows })
+}
+
+/// Finds distinct values by hash: `equal` says whether values that hash alike are alike, `same` whether neighbours are.
 fn distinct<T: Copy>(
     values: &[T],
     hash: impl Fn(&T) -> u64,
     same: impl Fn(&T, &T) -> bool,
+    equal: impl Fn(&T, &T) -> bool,
     limit: usize,
 ) -> Option<Distinct> {
-    let mut table = Table::with_capacity(values.len().min(4096));
+    // It grows with what it holds: where that is little, it stays in the nearest cache.
+    let mut table = Table::default();
     let mut codes = Vec::with_capacity(values.len());
     let mut first_rows: Vec<u32> = Vec::new();
     let mut last: Option<(T, u32)> = None;
@@ -78,7 +112,7 @@ fn distinct<T: Copy>(
             codes.push(code);
             continue;
         }
-        let code = table.find_or_insert(hash(value), |code| same(&values[first_rows[code as usize] as usize], value));
+        let code = table.find_or_insert(hash(value), |code| equal(&values[first_rows[code as usize] as usize], value));
         if code as usize == first_rows.len() {
             if first_rows.len() == limit {
                 return None;
@@ -100,11 +134,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table that holds `count` codes before it grows.
-    pub fn with_capacity(count: usize) -> Self {
-        Self { slots: vec![(0, 0); (count * 2).next_power_of_two().max(16)], used: 0 }
-    }
-
     /// The code with this hash for which `equal` holds.
     pub fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
@@ -127,7 +156,7 @@ impl Table {
             return code;
         }
         if (self.used as usize + 1) * 2 > self.slots.len() {
-            let larger = vec![(0, 0); (self.slots.len() * 2).max(16)];
+            let larger = vec![(0, 0); (self.slots.len() * 4).max(64)];
             let old = std::mem::replace(&mut self.slots, larger);
             old.into_iter().filter(|slot| slot.1 != 0).for_each(|slot| self.place(slot));
         }
@@ -171,5 +200,18 @@ mod tests {
         assert_eq!(distinct.first_rows.iter().map(|&row| values[row as usize]).collect::<Vec<_>>(), seen);
         assert_eq!(Distinct::of(&column, seen.len() - 1), None);
         assert!(Distinct::of(&column, seen.len()).is_some());
+        let narrow: Vec<u16> = values.iter().map(|&value| value as u16).collect();
+        for rows in [5000, BLOCK_ROWS] {
+            let lanes: Vec<u16> = narrow.iter().copied().cycle().take(rows).collect();
+            let column = Column { rows, validity: None, values: Values::Fixed(Fixed::U16, Lanes::L16(&lanes)) };
+            let distinct = Distinct::of(&column, seen.len()).unwrap();
+            assert_eq!(distinct.codes, expected.iter().copied().cycle().take(rows).collect::<Vec<_>>());
+            assert_eq!(Distinct::of(&column, seen.len() - 1), None);
+        }
+        let tiny: Vec<u8> = values.iter().map(|&value| value as u8).collect();
+        let column = Column { rows: 5000, validity: None, values: Values::Fixed(Fixed::U8, Lanes::L8(&tiny)) };
+        let Distinct { codes, first_rows } = Distinct::of(&column, 256).unwrap();
+        assert!(codes.iter().zip(&tiny).all(|(&code, value)| tiny[first_rows[code as usize] as usize] == *value));
+        assert!(first_rows.windows(2).all(|pair| pair[0] < pair[1]));
     }
 }

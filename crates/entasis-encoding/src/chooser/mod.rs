@@ -46,8 +46,14 @@ pub(crate) struct Encoder<'e> {
     forced: Option<u8>,
     /// True below a Phrases node: what it leaves has no phrases worth looking for.
     within_phrases: bool,
+    /// True once its children are those of a dictionary of this block alone.
+    is_dictionary: bool,
+    /// True for the children of a dictionary: its values are all different, and its codes no wider than they have to be.
+    beneath_dictionary: bool,
     /// How many distinct values the root was found to have.
     distinct: Option<usize>,
+    /// Bytes and price of the best candidate so far for the node at hand.
+    best_bytes: f64,
 }
 
 impl<'e> Encoder<'e> {
@@ -56,7 +62,18 @@ impl<'e> Encoder<'e> {
         shared: Option<&'e mut SharedDictionary>,
         large: Option<&'e mut PutLarge<'e>>,
     ) -> Self {
-        Self { options, depth: 0, shared, large, forced: None, within_phrases: false, distinct: None }
+        Self {
+            options,
+            depth: 0,
+            shared,
+            large,
+            forced: None,
+            within_phrases: false,
+            is_dictionary: false,
+            beneath_dictionary: false,
+            distinct: None,
+            best_bytes: f64::MAX,
+        }
     }
 
     /// An encoder whose root uses encoding `id`.
@@ -89,7 +106,8 @@ impl<'e> Encoder<'e> {
         {
             return self.required(&Large, &Statistics::new(column));
         }
-        let statistics = Statistics::new(column);
+        let statistics =
+            if self.beneath_dictionary { Statistics::without_distinct(column) } else { Statistics::new(column) };
         match self.forced.take().and_then(by_id) {
             Some(forced) => self.required(forced, &statistics),
             None => self.choose(&statistics),
@@ -106,9 +124,12 @@ impl<'e> Encoder<'e> {
     /// Encodes with the encoding that promises the fewest bytes, decode price included.
     fn choose(&mut self, statistics: &Statistics<'_>) -> Result<EncodedNode> {
         let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
+        self.best_bytes = f64::MAX;
         for encoding in REGISTRY {
             if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
-                candidates.push((bytes + encoding.price_bits() * statistics.rows as f64 / 8.0, encoding));
+                let priced = bytes + encoding.price_bits() * statistics.rows as f64 / 8.0;
+                candidates.push((priced, encoding));
+                self.best_bytes = self.best_bytes.min(priced);
             }
         }
         candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -131,7 +152,19 @@ impl<'e> Encoder<'e> {
     /// As [`Self::child`], by the encoding of this id, if one is given.
     pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
         let (depth, within_phrases) = (self.depth + 1, self.within_phrases);
-        Encoder { depth, forced, within_phrases, ..Encoder::new(self.options, None, None) }.values(column)
+        let beneath_dictionary = self.is_dictionary;
+        Encoder { depth, forced, within_phrases, beneath_dictionary, ..Encoder::new(self.options, None, None) }
+            .values(column)
+    }
+
+    /// From here on, this encoder's children are the codes and values of a dictionary of this block alone.
+    pub fn enter_dictionary(&mut self) {
+        self.is_dictionary = true;
+    }
+
+    /// Bytes and price of the best candidate before the one that is asked: what takes more needn't be looked at closely.
+    pub fn best_bytes(&self) -> f64 {
+        self.best_bytes
     }
 
     /// True where phrases may be looked for.

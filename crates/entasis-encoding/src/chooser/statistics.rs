@@ -2,12 +2,14 @@
 
 use std::cell::OnceCell;
 
-use super::distinct::{Distinct, same_string};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::distinct::{Distinct, hash_lane, same_string};
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
-use crate::{BLOCK_ROWS, Fixed, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
+use crate::{BLOCK_ROWS, Fixed, PackedLane, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
 
 /// Most vectors in a sample.
 const SAMPLE_VECTORS: usize = 4;
@@ -24,6 +26,8 @@ const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The bits of a value as symbols are no fewer than this share of half a pair's entropy, about.
+const SYMBOLS_BEAT_PAIRS: f64 = 0.6;
 /// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
 const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -57,6 +61,11 @@ impl<'a> Statistics<'a> {
             _ => (None, None),
         };
         Self { column, rows: column.rows, lanes, strings, run_count: OnceCell::new(), distinct: OnceCell::new() }
+    }
+
+    /// As [`Self::new`], for values of which it is known that a dictionary doesn't pay.
+    pub fn without_distinct(column: &'a Column<'a>) -> Self {
+        Self { distinct: OnceCell::from(None), ..Self::new(column) }
     }
 
     pub fn lanes(&self) -> Option<&LaneStatistics<'a>> {
@@ -96,6 +105,11 @@ impl<'a> Statistics<'a> {
         self.distinct.get()?.as_ref().map(|distinct| distinct.first_rows.len())
     }
 
+    /// True if values recur so often that phrases are best looked for among the distinct ones.
+    pub fn recurs(&self) -> bool {
+        self.distinct().is_some_and(|distinct| distinct * 2 < self.rows)
+    }
+
     /// True if values recur so often that nothing but a dictionary pays.
     pub fn is_repetitive(&self) -> bool {
         self.distinct().is_some_and(|distinct| distinct * REPETITIVE < self.rows)
@@ -105,7 +119,12 @@ impl<'a> Statistics<'a> {
     pub fn distinct_values(&self) -> Option<&Distinct> {
         let find = || {
             let limit = (self.rows * 3 / 4).clamp(64, BLOCK_ROWS);
-            if self.lanes.as_ref().is_some_and(|lanes| lanes.is_scattered(limit)) {
+            let scattered = match &self.column.values {
+                Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => is_scattered(lanes, limit, hash_lane)),
+                Values::Bytes(strings) => is_scattered(strings, limit, |string| xxh3_64(string)),
+                _ => false,
+            };
+            if scattered {
                 return None;
             }
             Distinct::of(self.column, limit)
@@ -153,16 +172,20 @@ impl<'a> LaneStatistics<'a> {
         })
     }
 
-    /// Bytes that the lanes take as text, about, and the id of the encoding for that text; `None` where that is hopeless.
-    pub fn serial(&self) -> Option<(f64, u8)> {
+    /// Bytes that the lanes take as text, about, and the id of the encoding for that text; `None` where that is hopeless, or can't be
+    /// less than `best_bytes`.
+    pub fn serial(&self, best_bytes: f64) -> Option<(f64, u8)> {
         *self.serial.get_or_init(|| {
             if self.lanes.len() < SERIAL_MIN_ROWS || self.fixed.is_float() || self.value_bits() < SERIAL_MIN_BITS {
                 return None;
             }
-            let (pairs_recur, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
-                (self.pairs_recur::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
-            }, (false, false));
-            if !pairs_recur && !sequences_recur {
+            let (pair_bits, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
+                (self.pair_bits::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
+            }, (f64::MAX, false));
+            // Symbols of eight bytes at most, and hardly fewer bits than what neighbours say of each other.
+            let least_bits = (pair_bits / 2.0 * SYMBOLS_BEAT_PAIRS).max(1.0);
+            let as_symbols_may_win = least_bits * self.lanes.len() as f64 / 8.0 < best_bytes;
+            if !sequences_recur && !(pair_bits < RECURRING * self.most_pair_bits() && as_symbols_may_win) {
                 return None;
             }
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
@@ -179,33 +202,38 @@ impl<'a> LaneStatistics<'a> {
         })
     }
 
-    /// True if values and what follows them recur: in a few vectors the pairs of neighbours have much less entropy than two values
-    /// have bits.
-    fn pairs_recur<T: LaneAccess>(&self) -> bool {
+    /// The entropy in bits of pairs of neighbours, in a few vectors. Far below what two values can have, values and what follows them
+    /// recur.
+    fn pair_bits<T: PackedLane + LaneAccess>(&self) -> f64 {
         let pair = |pair: &[T]| pair[0].low_bits().wrapping_mul(ODD) ^ pair[1].low_bits();
-        let pairs: Vec<u64> =
-            self.sample::<T>().iter().step_by(2).flat_map(|vector| vector.windows(2)).map(pair).collect();
-        let possible_bits = (pairs.len().max(1) as f64).log2().min(2.0 * self.value_bits());
-        entropy_bits(pairs) < RECURRING * possible_bits
+        entropy_bits(self.sample::<T>().iter().step_by(2).flat_map(|vector| vector.windows(2)).map(pair).collect())
     }
 
-    /// True if even one vector's values are nearly all different, so that `limit` is sure to be passed.
-    fn is_scattered(&self, limit: usize) -> bool {
-        if self.lanes.len() < 4 * VECTOR_ROWS || limit >= self.lanes.len() {
-            return false;
-        }
-        with_lanes!(self.lanes, lanes => {
-            let middle = lanes.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
-            let mut vector = lanes[middle..middle + VECTOR_ROWS].to_vec();
-            vector.sort_unstable();
-            vector.dedup();
-            let mut spread: Vec<_> = lanes.iter().step_by(lanes.len() / VECTOR_ROWS).copied().collect();
-            let taken = spread.len();
-            spread.sort_unstable();
-            spread.dedup();
-            vector.len() * 100 > VECTOR_ROWS * 98 && spread.len() * 1000 > taken * 995
-        })
+    /// The most that [`Self::pair_bits`] can be: what two packed values take, or what the sample has of pairs.
+    fn most_pair_bits(&self) -> f64 {
+        let pairs = sample_starts(self.lanes.len()).step_by(2).count() * (VECTOR_ROWS - 1);
+        (pairs.max(1) as f64).log2().min(2.0 * self.value_bits())
     }
+}
+
+/// True if one vector's values and those of a sample of all are nearly all different, so that `limit` is sure to be passed.
+fn is_scattered<T>(values: &[T], limit: usize, hash: impl Fn(&T) -> u64) -> bool {
+    if values.len() < 4 * VECTOR_ROWS || limit >= values.len() {
+        return false;
+    }
+    let distinct_count = |mut hashes: Vec<u64>| {
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.len()
+    };
+    let middle = values.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
+    let vector = distinct_count(values[middle..middle + VECTOR_ROWS].iter().map(&hash).collect());
+    if vector * 100 <= VECTOR_ROWS * 98 {
+        return false;
+    }
+    let spread: Vec<u64> = values.iter().step_by(values.len() / VECTOR_ROWS).map(&hash).collect();
+    let taken = spread.len();
+    distinct_count(spread) * 1000 > taken * 995
 }
 
 /// True if sequences of values are met again, anywhere. Looks at few, chosen by what they hold: one that comes again is chosen again.

@@ -80,6 +80,7 @@ impl Encoding for Dictionary {
             return Ok(Some(self.node(column.rows, parameters, vec![codes])));
         }
         let Some(distinct) = statistics.distinct_values() else { return Ok(None) };
+        encoder.enter_dictionary();
         let values = distinct.with_values(column, |values| encoder.child(values))?;
         let codes = encoder.unsigned_child(&distinct.codes, distinct.first_rows.len() as u64 - 1)?;
         Ok(Some(self.node(column.rows, vec![0], vec![codes, values])))

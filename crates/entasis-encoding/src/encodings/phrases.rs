@@ -45,7 +45,7 @@ impl Encoding for Phrases {
     }
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
-        if !encoder.may_cascade() || !encoder.may_have_phrases() || statistics.is_repetitive() {
+        if !encoder.may_cascade() || !encoder.may_have_phrases() || statistics.recurs() {
             return None;
         }
         statistics.strings()?.phrase_bytes()

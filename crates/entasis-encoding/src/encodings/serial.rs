@@ -22,6 +22,9 @@ use crate::{Fixed, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of}
 
 pub(crate) struct Serial;
 
+/// Text is unpacked far more slowly than bits: it has to be much shorter.
+const MARGIN: f64 = 1.15;
+
 impl Encoding for Serial {
     fn id(&self) -> u8 {
         19
@@ -35,8 +38,8 @@ impl Encoding for Serial {
         if !encoder.may_cascade() {
             return None;
         }
-        // Text is unpacked far more slowly than bits: it has to be much shorter.
-        Some(statistics.lanes()?.serial()?.0 * 1.15)
+        let price_bytes = self.price_bits() * statistics.rows as f64 / 8.0;
+        Some(statistics.lanes()?.serial((encoder.best_bytes() - price_bytes) / MARGIN)?.0 * MARGIN)
     }
 
     fn price_bits(&self) -> f64 {
@@ -49,7 +52,7 @@ impl Encoding for Serial {
         let Some(serial) = SerialLanes::of(*fixed, lanes) else { return Ok(None) };
         let strings = serial.strings();
         let values = Values::Bytes(&strings);
-        let known = statistics.lanes().and_then(|lanes| lanes.serial()).map(|(_, encoding)| encoding);
+        let known = statistics.lanes().and_then(|lanes| lanes.serial(f64::MAX)).map(|(_, encoding)| encoding);
         let child = encoder.child_as(known, &Column { rows: strings.len(), validity: None, values })?;
         let mut parameters = vec![serial.value_bytes as u8];
         parameters.extend_from_slice(&serial.base.to_le_bytes()[..fixed.size_bytes()]);

@@ -103,6 +103,9 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
 /// bytes that other strings have but the sample has not.
 const SINGLE_GAIN: u64 = 3;
 
+/// Candidates that are put in order: more than there are codes, as some join and some have no slot.
+const MOST_CANDIDATES: usize = 768;
+
 /// Units that are counted: symbols by code, then bytes by value.
 const UNITS: usize = 512;
 const FIRST_BYTE_UNIT: usize = 256;
@@ -176,6 +179,11 @@ impl Counts {
             if first.length < SYMBOL_MAX_BYTES {
                 add(first.join(second), self.pair[pair as usize]);
             }
+        }
+        // The order of what saves least doesn't matter: it stays out.
+        if candidates.len() > MOST_CANDIDATES {
+            candidates.select_nth_unstable_by_key(MOST_CANDIDATES, |&(symbol, gain)| (std::cmp::Reverse(gain), symbol));
+            candidates.truncate(MOST_CANDIDATES);
         }
         // Several pairs may join into the same symbol.
         candidates.sort_unstable();
