@@ -185,7 +185,8 @@ impl<'a> LaneStatistics<'a> {
             // Symbols of eight bytes at most, and hardly fewer bits than what neighbours say of each other.
             let least_bits = (pair_bits / 2.0 * SYMBOLS_BEAT_PAIRS).max(1.0);
             let as_symbols_may_win = least_bits * self.lanes.len() as f64 / 8.0 < best_bytes;
-            if !sequences_recur && !(pair_bits < RECURRING * self.most_pair_bits() && as_symbols_may_win) {
+            let pairs_recur = pair_bits < RECURRING * self.most_pair_bits();
+            if !sequences_recur && (!pairs_recur || !as_symbols_may_win) {
                 return None;
             }
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
