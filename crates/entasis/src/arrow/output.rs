@@ -16,7 +16,9 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use bytes::Bytes;
 use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues};
 
-use super::{dictionary::to_dictionary, interval, physical::fixed_of, physical_of, runs::to_runs, union, utf8};
+use super::{
+    dictionary::to_dictionary, interval, physical::fixed_of, physical_of, plain::is_plain, runs::to_runs, union, utf8,
+};
 use crate::{Error, Result};
 
 /// The array of `data_type` that holds `decoded` values, without a copy where the layouts agree.
@@ -208,7 +210,11 @@ fn list<O: OffsetSizeTrait>(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
     let (offsets, items) = (list_offsets(offsets)?, to_arrow(child, item.data_type())?);
-    Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?))
+    if is_plain(items.data_type()) {
+        return Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?));
+    }
+    let (data_type, rows) = (GenericListArray::<O>::DATA_TYPE_CONSTRUCTOR(item.clone()), offsets.len() - 1);
+    from_parts(data_type, rows, vec![offsets.into_inner().into_inner()], items, nulls)
 }
 
 /// A list view whose items lie in the order of the rows, without gaps.
@@ -220,11 +226,10 @@ fn list_view<O: OffsetSizeTrait>(
 ) -> Result<ArrayRef> {
     let (offsets, items) = (list_offsets::<O>(offsets)?, to_arrow(child, item.data_type())?);
     let sizes: ScalarBuffer<O> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let starts = offsets.inner().slice(0, sizes.len());
-    Ok(Arc::new(GenericListViewArray::<O>::try_new(item.clone(), starts, sizes, items, nulls)?))
+    let (data_type, rows) = (GenericListViewArray::<O>::DATA_TYPE_CONSTRUCTOR(item.clone()), sizes.len());
+    from_parts(data_type, rows, vec![offsets.into_inner().into_inner(), sizes.into_inner()], items, nulls)
 }
 
-/// Built from parts, for Arrow's constructor wants names and nullabilities that not all maps have.
 fn map(
     data_type: &DataType,
     entries: &FieldRef,
@@ -234,9 +239,20 @@ fn map(
 ) -> Result<ArrayRef> {
     let rows = offsets.len().saturating_sub(1);
     let offsets = list_offsets::<i32>(offsets)?.into_inner().into_inner();
-    let entries = to_arrow(child, entries.data_type())?;
-    let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls);
-    Ok(make_array(builder.add_buffer(offsets).add_child_data(entries.to_data()).build()?))
+    from_parts(data_type.clone(), rows, vec![offsets], to_arrow(child, entries.data_type())?, nulls)
+}
+
+/// A list of some kind. Arrow's constructors for arrays hold any union for null that has a null in some child, and don't make
+/// all the maps that Arrow's own readers do; this one checks as much.
+fn from_parts(
+    data_type: DataType,
+    rows: usize,
+    buffers: Vec<Buffer>,
+    items: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let builder = ArrayData::builder(data_type).len(rows).nulls(nulls).buffers(buffers);
+    Ok(make_array(builder.add_child_data(items.to_data()).build()?))
 }
 
 fn list_offsets<O: OffsetSizeTrait>(offsets: Vec<u64>) -> Result<OffsetBuffer<O>> {

@@ -17,16 +17,14 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A run-end encoded array of `decoded` rows; one whose run ends don't reach the last row is an error.
+/// A run-end encoded array of `decoded` rows; one whose run ends don't reach the last row is an error. Nulls become runs even
+/// where the values have none: they may lie under those of a parent.
 pub(super) fn to_runs(decoded: Decoded, data_type: &DataType, run_ends: &Field, values: &Field) -> Result<ArrayRef> {
     let rows = decoded.rows;
     let starts = starts_of_runs(&decoded)?;
     let mut picked = decoded.empty_like();
     picked.extend_picked(&decoded, starts.iter().copied())?;
     let run_values = to_arrow(picked, values.data_type())?;
-    if !values.is_nullable() && run_values.logical_null_count() > 0 {
-        return Err(Error::InvalidArgument(format!("nulls in runs of {:?}, which has none", values.name())));
-    }
     let ends = starts.iter().copied().skip(1).chain((rows > 0).then_some(rows));
     let ends = match run_ends.data_type() {
         DataType::Int16 => ends_of::<Int16Type>(ends)?,
@@ -139,11 +137,17 @@ mod tests {
         assert_eq!(runs_of(DataType::Int16, DataType::Int32, zeros(32_767)).unwrap().len(), 32_767);
         let error = runs_of(DataType::Int16, DataType::Int32, zeros(32_768)).unwrap_err().to_string();
         assert!(error.contains("read fewer rows"), "{error}");
-        let ends = Field::new("run_ends", DataType::Int16, false);
-        let values = Field::new("values", DataType::Int32, false);
-        let data_type = DataType::RunEndEncoded(Arc::new(ends.clone()), Arc::new(values.clone()));
-        let nulls = Decoded { validity: Some([true, false].into_iter().collect()), ..zeros(2) };
-        assert!(to_runs(nulls, &data_type, &ends, &values).is_err(), "nulls where there are none");
-        assert_eq!(most_rows(&data_type), 32_767);
+    }
+
+    #[test]
+    fn the_narrowest_run_ends_limit_the_rows() {
+        let runs = |ends| {
+            let values = Arc::new(Field::new("values", DataType::Int32, true));
+            Field::new("runs", DataType::RunEndEncoded(Arc::new(Field::new("run_ends", ends, false)), values), true)
+        };
+        let fields = vec![runs(DataType::Int64), runs(DataType::Int16), runs(DataType::Int32)];
+        assert_eq!(most_rows(&DataType::Struct(vec![fields[0].clone()].into())), usize::MAX);
+        assert_eq!(most_rows(&DataType::Struct(vec![fields[2].clone()].into())), i32::MAX as usize);
+        assert_eq!(most_rows(&DataType::Struct(fields.into())), 32_767);
     }
 }

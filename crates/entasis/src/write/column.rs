@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, cast::AsArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodeOptions, EncodedBlock, Physical};
 
 use super::{sink::Sink, size::Size};
@@ -198,8 +198,12 @@ fn write_block<W: io::Write>(block: &EncodedBlock, sink: &mut Sink<W>) -> Result
 }
 
 /// The arrays one after the other. Dictionaries that together have more values than their keys can tell apart are
-/// replaced by their values, which is what blocks hold anyway.
+/// replaced by their values, which is what blocks hold anyway; those inside of arrays are in any case, as Arrow panics on some.
 fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    if arrays.iter().any(|array| has_inner_dictionary(array.data_type())) {
+        let flat = arrays.iter().map(without_dictionaries).collect::<Result<Vec<_>>>()?;
+        return concat(&flat);
+    }
     let lent: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
     match arrow_select::concat::concat(&lent) {
         Err(ArrowError::DictionaryKeyOverflowError) => {
@@ -207,5 +211,17 @@ fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef> {
             concat(&flat)
         }
         other => Ok(other?),
+    }
+}
+
+/// Whether there are dictionaries among the children of a plain type.
+fn has_inner_dictionary(data_type: &DataType) -> bool {
+    let is_any = |field: &FieldRef| {
+        matches!(field.data_type(), DataType::Dictionary(..)) || has_inner_dictionary(field.data_type())
+    };
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => is_any(item),
+        DataType::Struct(fields) => fields.iter().any(is_any),
+        _ => false,
     }
 }
