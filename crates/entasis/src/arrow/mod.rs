@@ -18,7 +18,7 @@ mod utf8;
 pub use input::{Input, bits_of, with_column};
 pub use output::{empty_array, to_arrow};
 pub use physical::physical_of;
-pub use plain::{is_plain, is_taken_by_arrow, plain_array, plain_type, type_by_row, without_dictionaries};
+pub use plain::{is_plain, is_taken_by_arrow, plain_array, plain_type, widest_type, without_dictionaries};
 pub use runs::most_rows;
 pub use shred::{ColumnNode, Split, shred};
 pub use target::{Strings, bytes_form_of, empty_decoded, target_field, target_type};

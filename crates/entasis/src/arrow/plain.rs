@@ -18,12 +18,7 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, UnionMode};
 use arrow_select::take::take;
 
-use super::{
-    interval,
-    strings::Strings,
-    target::{Strings as Target, target_type},
-    union,
-};
+use super::{interval, strings::Strings, union};
 use crate::{Error, Result};
 
 /// Whether arrays of a type are laid out as blocks have it. Dictionaries of values without children are: their values
@@ -121,22 +116,24 @@ pub fn without_dictionaries(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// The type of the same values row by row: dictionaries and run-end encoded arrays give way to their values, for which
-/// keys and run ends may be too narrow where many rows come together. Byte strings of dictionaries become views.
-pub fn type_by_row(data_type: &DataType) -> DataType {
-    let by_row = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(type_by_row(field.data_type())));
+/// The type with the widest keys and run ends, which are never too narrow for what comes together.
+pub fn widest_type(data_type: &DataType) -> DataType {
+    let widest = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(widest_type(field.data_type())));
     match data_type {
-        DataType::Dictionary(_, value) => target_type(&type_by_row(value), Target::Views),
-        DataType::RunEndEncoded(_, values) => type_by_row(values.data_type()),
-        DataType::List(item) => DataType::List(by_row(item)),
-        DataType::LargeList(item) => DataType::LargeList(by_row(item)),
-        DataType::ListView(item) => DataType::ListView(by_row(item)),
-        DataType::LargeListView(item) => DataType::LargeListView(by_row(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(by_row(item), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(by_row).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(by_row(entries), *is_sorted),
+        DataType::Dictionary(_, value) => DataType::Dictionary(DataType::UInt64.into(), widest_type(value).into()),
+        DataType::RunEndEncoded(run_ends, values) => {
+            let run_ends = Field::clone(run_ends).with_data_type(DataType::Int64);
+            DataType::RunEndEncoded(Arc::new(run_ends), widest(values))
+        }
+        DataType::List(item) => DataType::List(widest(item)),
+        DataType::LargeList(item) => DataType::LargeList(widest(item)),
+        DataType::ListView(item) => DataType::ListView(widest(item)),
+        DataType::LargeListView(item) => DataType::LargeListView(widest(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(widest(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(widest).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(widest(entries), *is_sorted),
         DataType::Union(fields, mode) => {
-            DataType::Union(fields.iter().map(|(id, field)| (id, by_row(field))).collect(), *mode)
+            DataType::Union(fields.iter().map(|(id, field)| (id, widest(field))).collect(), *mode)
         }
         other => other.clone(),
     }

@@ -10,7 +10,7 @@ use super::{
     layout::{StoredBlock, stored_blocks},
 };
 use crate::{
-    arrow::{Split, type_by_row, with_column},
+    arrow::{Split, widest_type, with_column},
     error::{Error, Result},
     metadata::{
         record::{BlockRef, Chunk, ColumnRecord},
@@ -139,7 +139,7 @@ impl Check<'_> {
             let Some(physical) = self.note_any(record.physical())? else { continue };
             let data_type = match record.children {
                 Some(_) => arrow_schema::DataType::Boolean,
-                None => type_by_row(record.field.data_type()),
+                None => widest_type(record.field.data_type()),
             };
             let column = ReadColumn { key: (column, place), record, path, physical, data_type };
             let Some(groups) = self.note_any(self.reader.row_group_rows())? else { return Ok(()) };
