@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, Int64Array, Time32MillisecondArray,
-    Time32SecondArray,
+    Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, Int64Array, IntervalYearMonthArray,
+    Time32MillisecondArray, Time32SecondArray,
 };
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType, TimeUnit};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use entasis::zone::{Bound, Zone, ZoneValue};
 use entasis::{BlockRef, ColumnRecord};
 
@@ -111,6 +111,7 @@ fn array(value: &ZoneValue, data_type: &DataType) -> Result<Option<ArrayRef>, Ar
     let out_of_range = |_| ArrowError::InvalidArgumentError("out of the type's range".to_owned());
     let array: ArrayRef = match (value, data_type) {
         (_, DataType::Dictionary(_, values)) => return array(value, values),
+        (_, DataType::RunEndEncoded(_, values)) => return array(value, values.data_type()),
         (ZoneValue::Int(value), data_type) if data_type.is_decimal() => {
             let (precision, scale) = precision_and_scale(data_type);
             Arc::new(Decimal128Array::from(vec![*value]).with_precision_and_scale(precision, scale)?)
@@ -119,9 +120,13 @@ fn array(value: &ZoneValue, data_type: &DataType) -> Result<Option<ArrayRef>, Ar
             let (precision, scale) = precision_and_scale(data_type);
             Arc::new(Decimal256Array::from(vec![*value]).with_precision_and_scale(precision, scale)?)
         }
-        (ZoneValue::Int(value), DataType::Date32 | DataType::Time32(_)) => {
+        (
+            ZoneValue::Int(value),
+            DataType::Date32 | DataType::Time32(_) | DataType::Interval(IntervalUnit::YearMonth),
+        ) => {
             let value = i32::try_from(*value).map_err(out_of_range)?;
             match data_type {
+                DataType::Interval(_) => Arc::new(IntervalYearMonthArray::from(vec![value])),
                 DataType::Time32(TimeUnit::Second) => Arc::new(Time32SecondArray::from(vec![value])),
                 DataType::Time32(_) => Arc::new(Time32MillisecondArray::from(vec![value])),
                 _ => Arc::new(Date32Array::from(vec![value])),
@@ -158,6 +163,7 @@ mod tests {
             (ZoneValue::Int(19_844), DataType::Date32, "2024-05-01"),
             (ZoneValue::Int(1_714_521_600_000), zoned, "2024-05-01T00:00:00Z"),
             (ZoneValue::Int(123), DataType::Decimal64(10, 2), "1.23"),
+            (ZoneValue::Int(15), DataType::Interval(IntervalUnit::YearMonth), "1 years 3 mons"),
             (ZoneValue::Int(3_600), DataType::Time32(TimeUnit::Second), "01:00:00"),
             (ZoneValue::Float(f64::from(23.1f32)), DataType::Float32, "23.1"),
             (ZoneValue::Float(-0.0), DataType::Float64, "0"),

@@ -20,7 +20,7 @@ pub enum Physical {
     List(Box<Physical>),
     /// Lists that all have as many items.
     FixedList(u32, Box<Physical>),
-    /// Fields side by side; only under lists, for elsewhere structs are shredded into columns.
+    /// Fields side by side. A file's structs outside lists are shredded into columns instead.
     Struct(Vec<Physical>),
 }
 

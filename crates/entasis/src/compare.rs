@@ -1,13 +1,19 @@
 //! Comparison of arrays value for value, bit for bit for floats: the judge of round trips.
 //!
-//! Types that differ in representation only are compared by value: offsets of either width and views, lists of either
-//! width, dictionaries and plain arrays. Values under nulls don't count.
+//! Types that differ in representation only are compared by value: offsets of either width and views, lists and list views
+//! of either width, dictionaries, run-end encoded and plain arrays, maps whatever their entries are called. Values under
+//! nulls don't count, nor do those of sparse unions in rows of other types.
+
+use std::sync::Arc;
 
 use arrow_array::{Array, GenericByteArray, RecordBatch, cast::AsArray, types::ByteArrayType};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 use entasis_encoding::{Bits, Column, Fixed, Lanes, Values, with_lanes};
 
-use crate::{Result, arrow::Input};
+use crate::{
+    Result,
+    arrow::{Input, plain_type},
+};
 
 /// Where two tables differ first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +36,7 @@ impl std::fmt::Display for Difference {
 }
 
 /// The first difference of two batches, by column and then by row; `None` if they hold the same columns, by name and in
-/// order, of the same values. Nullability and metadata of fields don't count. Types without blocks are unsupported.
+/// order, of the same values. Nullability and metadata of fields don't count. Types that can't be stored are unsupported.
 pub fn first_difference(left: &RecordBatch, right: &RecordBatch) -> Result<Option<Difference>> {
     let whole = |left: String, right: String| Ok(Some(Difference { column: String::new(), row: 0, left, right }));
     if left.num_columns() != right.num_columns() {
@@ -55,22 +61,24 @@ pub fn first_difference(left: &RecordBatch, right: &RecordBatch) -> Result<Optio
 }
 
 /// The first difference of two arrays; the path of its column begins below the arrays. `None` if they are equal.
-/// Types without blocks are unsupported.
+/// Types that can't be stored are unsupported.
 pub fn first_array_difference(left: &dyn Array, right: &dyn Array) -> Result<Option<Difference>> {
     let whole = |left: String, right: String| Ok(Some(Difference { column: String::new(), row: 0, left, right }));
     if left.len() != right.len() {
         return whole(format!("{} rows", left.len()), format!("{} rows", right.len()));
     }
-    if left.data_type() != right.data_type() && canonical_type(left.data_type()) != canonical_type(right.data_type()) {
+    let canonical = canonical_type(left.data_type());
+    if left.data_type() != right.data_type() && canonical != canonical_type(right.data_type()) {
         return whole(format!("type {}", left.data_type()), format!("type {}", right.data_type()));
     }
     if are_equal_bytes(left, right) {
         return Ok(None);
     }
+    let laid_out = plain_type(&canonical);
     let (left_input, right_input) = (Input::with_nulls_handed_down(left)?, Input::with_nulls_handed_down(right)?);
     Ok(left_input.with(|left_column| {
         right_input.with(|right_column| {
-            let Place { row, path } = first_place(left_column, right_column, left.len(), left.data_type())?;
+            let Place { row, path } = first_place(left_column, right_column, left.len(), &laid_out)?;
             let text = |column| text_of(column, row, &path);
             Some(Difference {
                 column: path.iter().map(|step| step.name.as_str()).collect(),
@@ -89,7 +97,11 @@ fn canonical_type(data_type: &DataType) -> DataType {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
         DataType::Dictionary(_, value) => canonical_type(value),
-        DataType::List(field) | DataType::LargeList(field) => DataType::List(item(field)),
+        DataType::RunEndEncoded(_, values) => canonical_type(values.data_type()),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field) => DataType::List(item(field)),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(
             fields
@@ -97,6 +109,20 @@ fn canonical_type(data_type: &DataType) -> DataType {
                 .map(|field| Field::new(field.name(), canonical_type(field.data_type()), true))
                 .collect::<Fields>(),
         ),
+        DataType::Map(entries, _) => match canonical_type(entries.data_type()) {
+            DataType::Struct(fields) => {
+                let named = ["key", "value"].into_iter().zip(&fields);
+                let fields = named.map(|(name, field)| Field::clone(field).with_name(name)).collect();
+                DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields), true)), false)
+            }
+            other => other,
+        },
+        DataType::Union(fields, mode) => {
+            let child = |(id, field): (i8, &FieldRef)| {
+                (id, Arc::new(Field::new(field.name(), canonical_type(field.data_type()), true)))
+            };
+            DataType::Union(fields.iter().map(child).collect(), *mode)
+        }
         other => other.clone(),
     }
 }
@@ -144,8 +170,8 @@ struct Step {
     row: usize,
 }
 
-/// The first place among the first `rows` rows in which two columns of the same canonical type differ. Nulls must have
-/// been handed down.
+/// The first place among the first `rows` rows in which two columns of the same plain type differ. Nulls must have been
+/// handed down.
 fn first_place(left: &Column<'_>, right: &Column<'_>, rows: usize, data_type: &DataType) -> Option<Place> {
     let here = |row| Place { row, path: Vec::new() };
     let null_row = first_unequal_null(left, right, rows).map(here);

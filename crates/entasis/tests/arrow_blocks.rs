@@ -10,7 +10,7 @@ use bytes::Bytes;
 use entasis::{
     arrow::{Strings, empty_decoded, physical_of, target_type, to_arrow, with_column},
     compare::first_array_difference,
-    generate::{Generator, flat_types},
+    generate::{Generator, flat_types, nested_types},
 };
 use entasis_encoding::{Block, ChunkEncoder, EncodeOptions, LargeValues, Limits, Parts};
 
@@ -67,8 +67,8 @@ fn check(array: &ArrayRef, strings: Strings, context: &str) {
 }
 
 #[test]
-fn every_flat_type_comes_back_through_blocks() {
-    for (index, data_type) in flat_types().into_iter().enumerate() {
+fn every_type_comes_back_through_blocks() {
+    for (index, data_type) in flat_types().into_iter().chain(nested_types()).enumerate() {
         for rows in [0, 1, 65, 1_024, 4_000] {
             for round in 0..2 {
                 let seed = (index * 1_000 + rows + round) as u64;

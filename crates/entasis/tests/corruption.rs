@@ -14,16 +14,16 @@ use common::{assert_same, collect, read_all, write};
 use entasis::{
     Error, ErrorKind, Projection, ReadLimits, ReadRequest, Reader, Result, Strings, WriteOptions,
     compare::first_difference,
-    generate::{Generator, flat_types},
+    generate::{Generator, flat_types, nested_types},
     source::BytesSource,
 };
 
 /// A small file of each type beside an integer column: two row groups, so that everything comes twice.
 fn small_files() -> Vec<(RecordBatch, Bytes)> {
     let mut generator = Generator::new(40);
-    let nested = generator.schema(12);
-    let types = flat_types().into_iter().chain(nested.fields().iter().map(|field| field.data_type().clone()));
-    types
+    flat_types()
+        .into_iter()
+        .chain(nested_types())
         .map(|data_type| {
             let schema = Arc::new(Schema::new(vec![
                 Field::new("before", DataType::Int32, true),

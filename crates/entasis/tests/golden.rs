@@ -35,6 +35,7 @@ fn goldens() -> Vec<Golden> {
     };
     vec![
         golden("v0-types", golden_values::types),
+        golden("v0-layouts", golden_values::layouts),
         golden("v0-cascades", golden_values::cascades),
         golden("v0-recurring", golden_values::recurring),
         golden("v0-shared-parts", golden_values::shared),

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use common::{Counted, assert_same, write};
 use entasis::{
     Error, Projection, ReadLimits, Reader, Result, Strings, WriteOptions,
-    generate::{Generator, flat_types},
+    generate::{Generator, flat_types, nested_types},
     source::{BytesSource, REQUEST_BYTES, Source},
 };
 
@@ -48,7 +48,13 @@ fn has_width(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeBinary(size) => *size > 0,
         DataType::FixedSizeList(item, size) => *size > 0 && has_width(item.data_type()),
-        DataType::List(item) | DataType::LargeList(item) => has_width(item.data_type()),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::RunEndEncoded(_, item)
+        | DataType::Map(item, _) => has_width(item.data_type()),
+        DataType::Union(fields, _) => fields.iter().all(|(_, field)| has_width(field.data_type())),
         DataType::Struct(fields) => !fields.is_empty() && fields.iter().all(|field| has_width(field.data_type())),
         _ => true,
     }
@@ -80,7 +86,7 @@ fn check(batch: &RecordBatch, bytes: &Bytes, generator: &mut Generator, context:
 
 #[test]
 fn rows_of_every_type_are_those_of_the_whole_table() {
-    for (seed, data_type) in flat_types().into_iter().filter(has_width).enumerate() {
+    for (seed, data_type) in flat_types().into_iter().chain(nested_types()).filter(has_width).enumerate() {
         let mut generator = Generator::new(500 + seed as u64);
         let schema = Arc::new(Schema::new(vec![Field::new("column", data_type, true)]));
         // Each with another shape of values, and so other encodings.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::{Endianness, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{Counted, Input, InputOptions, Position, open_counted};
@@ -47,8 +48,30 @@ fn batches(file: Counted<File>) -> Result<(SchemaRef, Batches), ArrowError> {
         let reader = FileReader::try_new(file, None)?;
         Ok((reader.schema(), Box::new(reader)))
     } else {
+        refuse_big_endian(&mut file)?;
         let reader = StreamReader::try_new(file, None)?;
         Ok((reader.schema(), Box::new(reader)))
+    }
+}
+
+/// Arrow's reader of streams doesn't ask for the order of bytes, as its reader of files does, and would read other values.
+fn refuse_big_endian(file: &mut BufReader<Counted<File>>) -> Result<(), ArrowError> {
+    /// Before the length of a message, but for the first streams, which had none.
+    const CONTINUATION: [u8; 4] = [0xFF; 4];
+    let mut length = [0; 4];
+    let mut is_read = file.read_exact(&mut length);
+    if length == CONTINUATION {
+        is_read = file.read_exact(&mut length);
+    }
+    let mut message = Vec::new();
+    if is_read.is_ok() {
+        file.by_ref().take(u32::from_le_bytes(length).into()).read_to_end(&mut message)?;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let schema = root_as_message(&message).ok().and_then(|message| message.header_as_schema());
+    match schema.map(|schema| schema.endianness()) {
+        Some(Endianness::Big) => Err(ArrowError::IpcError("the stream is big-endian".to_owned())),
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ mod csv_quotes;
 mod csv_range;
 mod csv_types;
 mod ent;
+mod guarded;
 mod ipc;
 mod parquet;
 
@@ -78,9 +79,9 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
     paths::require_file(path)?;
     let input: Box<dyn Input> = match format {
         Format::Ent => ent::open(path, options)?,
-        Format::Parquet => parquet::open(path, options)?,
+        Format::Parquet => guarded::open(path, || parquet::open(path, options))?,
         Format::Csv => csv::open(path, options)?,
-        Format::Arrow | Format::ArrowStream => ipc::open(path, options)?,
+        Format::Arrow | Format::ArrowStream => guarded::open(path, || ipc::open(path, options))?,
     };
     Ok(match options.row_limit {
         Some(limit) => Box::new(Limited { input, left: limit }),

@@ -1,4 +1,4 @@
-//! CSV out, with a line of names first. Lists and structs have no place in CSV.
+//! CSV out, with a line of names first. Nested values have no place in CSV.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub fn check(path: &Path, schema: &SchemaRef) -> Result<(), Failure> {
     }
     let names = nested.join(", ");
     Err(Failure::usage(format!(
-        "{}: CSV can't hold lists and structs: {names} (choose other columns with --columns)",
+        "{}: CSV can't hold nested values: {names} (choose other columns with --columns)",
         path.display()
     )))
 }

@@ -23,12 +23,11 @@ pub struct Dictionaries {
 
 /// A column or a field below one.
 enum Node {
-    /// Nothing here has a dictionary, or none that is unified: those inside views of lists, unions and run-end encoded
-    /// arrays are left as they are.
+    /// Nothing here has a dictionary.
     Other,
     /// Boxed: most nodes are something else.
     Dictionary(Box<Unified>),
-    /// The fields of a struct, the item of a list, the entries of a map.
+    /// The fields of a struct or a union, the item of a list, the entries of a map, run ends and values.
     Parent(Vec<Node>),
 }
 
@@ -78,6 +77,9 @@ impl Node {
                 vec![Node::new(field.data_type())]
             }
             DataType::FixedSizeList(field, size) if *size > 0 => vec![Node::new(field.data_type())],
+            DataType::ListView(field) | DataType::LargeListView(field) => vec![Node::new(field.data_type())],
+            DataType::RunEndEncoded(_, values) => vec![Node::Other, Node::new(values.data_type())],
+            DataType::Union(fields, _) => fields.iter().map(|(_, field)| Node::new(field.data_type())).collect(),
             _ => Vec::new(),
         };
         if children.iter().all(|child| matches!(child, Node::Other)) { Node::Other } else { Node::Parent(children) }
@@ -103,9 +105,18 @@ impl Node {
                 let nulls = array.nulls().cloned();
                 Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *is_sorted)?)
             }
-            _ => array.clone(),
+            _ => unify_children(children, array)?,
         })
     }
+}
+
+/// The same array over children that are unified.
+fn unify_children(children: &mut [Node], array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let data = array.to_data();
+    let unified = children.iter_mut().zip(data.child_data());
+    let unified = unified.map(|(child, data)| Ok(child.unify(&make_array(data.clone()))?.to_data()));
+    let unified = unified.collect::<Result<_, ArrowError>>()?;
+    Ok(make_array(data.into_builder().child_data(unified).build()?))
 }
 
 fn unify_struct(children: &mut [Node], array: &StructArray) -> Result<StructArray, ArrowError> {

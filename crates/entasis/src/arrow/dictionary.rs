@@ -20,7 +20,9 @@ use entasis_encoding::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValue
 
 use super::{
     bytes_form_of,
-    output::{byte_views, mismatch, nulls_of, to_arrow},
+    output::{byte_views, nulls_of, to_arrow},
+    rows::push_row,
+    strings::Strings,
 };
 use crate::{Error, Result};
 
@@ -41,10 +43,10 @@ pub(super) fn to_dictionary(mut decoded: Decoded, key_type: &DataType, value_typ
         DecodedValues::L64(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L64),
         DecodedValues::L128(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L128),
         DecodedValues::L256(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L256),
-        DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
+        DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) if Strings::are_of(value_type) => {
             distinct_bytes(views, buffers, nulls.as_ref(), bytes_form_of(value_type))?
         }
-        other => return Err(mismatch(&other, value_type)),
+        nested => distinct_rows(Decoded { rows, validity: None, values: nested }, nulls.as_ref())?,
     };
     let values = to_arrow(Decoded { rows: keys.first_rows.len(), validity: None, values }, value_type)?;
     match key_type {
@@ -150,6 +152,19 @@ fn distinct_bytes(
         }
     };
     Ok((keys, DecodedValues::Bytes(values)))
+}
+
+/// Values of any type are told apart by their bytes.
+fn distinct_rows(decoded: Decoded, nulls: Option<&NullBuffer>) -> Result<(Keys, DecodedValues)> {
+    let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+    for row in 0..decoded.rows {
+        push_row(&decoded, row, &mut bytes)?;
+        ends.push(bytes.len());
+    }
+    let keys = Keys::of(decoded.rows, nulls, |row| &bytes[ends[row]..ends[row + 1]]);
+    let mut distinct = decoded.empty_like();
+    distinct.extend_picked(&decoded, keys.first_rows.iter().map(|&row| row as usize))?;
+    Ok((keys, distinct.values))
 }
 
 /// The byte strings of some rows, back to back, and where each ends.

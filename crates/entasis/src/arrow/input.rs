@@ -1,8 +1,8 @@
 //! Arrow arrays, lent to the encodings as [`Column`]s.
 //!
 //! Lanes and bits are lent where they lie, whatever the array's offset. What has no counterpart in a block is
-//! normalised on the way: dictionaries are gathered, offsets of lists begin at 0 and fit 32 bits, null lists have no
-//! items, and a validity of nothing but ones is none.
+//! normalised on the way: arrays become plain first (see [`plain_array`]), dictionaries are gathered, offsets of lists
+//! begin at 0 and fit 32 bits, null lists have no items, and a validity of nothing but ones is none.
 
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, cast::AsArray, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
@@ -13,6 +13,7 @@ use entasis_encoding::{Bits, Column, Fixed, Lanes, U256, Values};
 
 use super::{
     physical::{fixed_of, physical_of},
+    plain::{is_plain, plain_array},
     strings::Strings,
 };
 use crate::{Error, Result};
@@ -53,14 +54,20 @@ enum UnderNulls {
 impl Input {
     /// Prepares `array`. Types without blocks are unsupported, as are lists of more than 2^32 − 1 items in all.
     pub fn new(array: &dyn Array) -> Result<Self> {
-        physical_of(array.data_type())?;
-        Self::build(array, None, UnderNulls::Keep)
+        Self::prepare(array, UnderNulls::Keep)
     }
 
     /// As [`Input::new`], but with nulls handed down to the fields of structs and the items of fixed-size lists.
     pub(crate) fn with_nulls_handed_down(array: &dyn Array) -> Result<Self> {
+        Self::prepare(array, UnderNulls::Clear)
+    }
+
+    fn prepare(array: &dyn Array, under_nulls: UnderNulls) -> Result<Self> {
         physical_of(array.data_type())?;
-        Self::build(array, None, UnderNulls::Clear)
+        match is_plain(array.data_type()) {
+            true => Self::build(array, None, under_nulls),
+            false => Self::build(&plain_array(&array.slice(0, array.len()))?, None, under_nulls),
+        }
     }
 
     /// Number of rows.
@@ -75,6 +82,7 @@ impl Input {
         use_column(&self.column(&mut slices.iter()))
     }
 
+    /// Of a plain array.
     fn build(array: &dyn Array, inherited: Option<&NullBuffer>, under_nulls: UnderNulls) -> Result<Self> {
         let rows = array.len();
         if let DataType::Dictionary(..) = array.data_type() {

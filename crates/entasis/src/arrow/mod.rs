@@ -2,16 +2,23 @@
 
 mod dictionary;
 mod input;
+mod interval;
 mod output;
 mod physical;
+mod plain;
+mod rows;
+mod runs;
 mod shred;
 mod strings;
 mod target;
 pub mod types;
+mod union;
 mod utf8;
 
 pub use input::{Input, bits_of, with_column};
 pub use output::{empty_array, to_arrow};
 pub use physical::physical_of;
+pub use plain::{is_plain, is_taken_by_arrow, plain_array, plain_type, widest_type, without_dictionaries};
+pub use runs::most_rows;
 pub use shred::{ColumnNode, Split, shred};
 pub use target::{Strings, bytes_form_of, empty_decoded, target_field, target_type};

@@ -1,13 +1,14 @@
 //! Decoded values as Arrow arrays.
 //!
 //! Vectors become Arrow's buffers as they are. What a damaged file could get wrong is checked here, once: strings are
-//! UTF-8, offsets ascend and end within the bytes, views lie within their buffers, fixed sizes are exact.
+//! UTF-8, offsets ascend and end within the bytes, views lie within their buffers, fixed sizes are exact, and rows of
+//! unions have one value of their type.
 
 use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericBinaryArray,
-    GenericListArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
+    GenericListArray, GenericListViewArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_data::ArrayData;
@@ -15,25 +16,29 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use bytes::Bytes;
 use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues};
 
-use super::{dictionary::to_dictionary, physical::fixed_of, physical_of, utf8};
+use super::{
+    dictionary::to_dictionary, interval, physical::fixed_of, physical_of, plain::is_plain, runs::to_runs, union, utf8,
+};
 use crate::{Error, Result};
 
 /// The array of `data_type` that holds `decoded` values, without a copy where the layouts agree.
 ///
 /// The byte strings must have the forms that [`empty_decoded`](super::empty_decoded) gives for the type. Errors if the
 /// values aren't what the type can hold: strings that aren't UTF-8, lists or strings over 2 GiB with 32-bit offsets,
-/// more distinct values than a dictionary's keys can number, nulls in fields that have none.
+/// more distinct values than a dictionary's keys can number, more rows than run ends can, nulls in fields that have none.
 pub fn to_arrow(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
     let rows = decoded.rows;
     let array = match data_type {
         DataType::Dictionary(key, value) => to_dictionary(decoded, key, value)?,
-        _ => to_plain(decoded, data_type)?,
+        DataType::RunEndEncoded(run_ends, values) => to_runs(decoded, data_type, run_ends, values)?,
+        _ => to_rows(decoded, data_type)?,
     };
     expect_count(array.len(), rows)?;
     Ok(array)
 }
 
-fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
+/// Arrays that have a value for each row.
+fn to_rows(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
     use DataType as T;
     use DecodedBytes::{Offsets32, Offsets64, Views};
     use DecodedValues as V;
@@ -59,6 +64,11 @@ fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
         }
         (T::List(item), V::List(offsets, child)) => list::<i32>(item, offsets, *child, nulls),
         (T::LargeList(item), V::List(offsets, child)) => list::<i64>(item, offsets, *child, nulls),
+        (T::ListView(item), V::List(offsets, child)) => list_view::<i32>(item, offsets, *child, nulls),
+        (T::LargeListView(item), V::List(offsets, child)) => list_view::<i64>(item, offsets, *child, nulls),
+        (T::Map(entries, _), V::List(offsets, child)) => map(data_type, entries, offsets, *child, nulls),
+        (T::Union(fields, mode), V::Struct(children)) => union::from_decoded(fields, *mode, children, rows),
+        (T::Interval(unit), V::Struct(numbers)) => interval::from_decoded(*unit, numbers, rows, nulls),
         (T::FixedSizeList(item, size), V::FixedList(decoded_size, child)) if *size as u32 == decoded_size => {
             let items = to_arrow(*child, item.data_type())?;
             let list = FixedSizeListArray::try_new_with_length(item.clone(), *size, items, nulls, rows)?;
@@ -73,7 +83,7 @@ fn to_plain(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// An array of no rows; types without blocks are unsupported.
+/// An array of no rows; types that nest too deep are unsupported.
 pub fn empty_array(data_type: &DataType) -> Result<ArrayRef> {
     physical_of(data_type)?;
     Ok(new_empty_array(data_type))
@@ -199,6 +209,53 @@ fn list<O: OffsetSizeTrait>(
     child: Decoded,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
+    let (offsets, items) = (list_offsets(offsets)?, to_arrow(child, item.data_type())?);
+    if is_plain(items.data_type()) {
+        return Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?));
+    }
+    let (data_type, rows) = (GenericListArray::<O>::DATA_TYPE_CONSTRUCTOR(item.clone()), offsets.len() - 1);
+    from_parts(data_type, rows, vec![offsets.into_inner().into_inner()], items, nulls)
+}
+
+/// A list view whose items lie in the order of the rows, without gaps.
+fn list_view<O: OffsetSizeTrait>(
+    item: &FieldRef,
+    offsets: Vec<u64>,
+    child: Decoded,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let (offsets, items) = (list_offsets::<O>(offsets)?, to_arrow(child, item.data_type())?);
+    let sizes: ScalarBuffer<O> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (data_type, rows) = (GenericListViewArray::<O>::DATA_TYPE_CONSTRUCTOR(item.clone()), sizes.len());
+    from_parts(data_type, rows, vec![offsets.into_inner().into_inner(), sizes.into_inner()], items, nulls)
+}
+
+fn map(
+    data_type: &DataType,
+    entries: &FieldRef,
+    offsets: Vec<u64>,
+    child: Decoded,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let rows = offsets.len().saturating_sub(1);
+    let offsets = list_offsets::<i32>(offsets)?.into_inner().into_inner();
+    from_parts(data_type.clone(), rows, vec![offsets], to_arrow(child, entries.data_type())?, nulls)
+}
+
+/// A list of some kind. Arrow's constructors for arrays hold any union for null that has a null in some child, and don't make
+/// all the maps that Arrow's own readers do; this one checks as much.
+fn from_parts(
+    data_type: DataType,
+    rows: usize,
+    buffers: Vec<Buffer>,
+    items: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let builder = ArrayData::builder(data_type).len(rows).nulls(nulls).buffers(buffers);
+    Ok(make_array(builder.add_child_data(items.to_data()).build()?))
+}
+
+fn list_offsets<O: OffsetSizeTrait>(offsets: Vec<u64>) -> Result<OffsetBuffer<O>> {
     let largest = offsets.iter().copied().max().unwrap_or(0);
     if usize::try_from(largest).ok().and_then(O::from_usize).is_none() {
         return Err(Error::InvalidArgument(format!(
@@ -206,9 +263,7 @@ fn list<O: OffsetSizeTrait>(
             8 * size_of::<O>()
         )));
     }
-    let offsets = ascending(offsets.into_iter().map(|offset| O::usize_as(offset as usize)).collect())?;
-    let items = to_arrow(child, item.data_type())?;
-    Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, items, nulls)?))
+    ascending(offsets.into_iter().map(|offset| O::usize_as(offset as usize)).collect())
 }
 
 #[cfg(test)]
@@ -380,7 +435,7 @@ mod tests {
         assert!(to_arrow(decoded(5, texts(&[0, 1], b"a").values), &DataType::Utf8).is_err());
         let short = Decoded { validity: Some([true].into_iter().collect()), ..decoded(2, lanes()) };
         assert!(to_arrow(short, &DataType::Int32).is_err());
-        let map = DataType::Interval(arrow_schema::IntervalUnit::DayTime);
-        assert!(matches!(empty_array(&map), Err(Error::Unsupported(_))));
+        let deep = (0..40).fold(DataType::Int8, |inner, _| DataType::List(Arc::new(Field::new("", inner, true))));
+        assert!(matches!(empty_array(&deep), Err(Error::Unsupported(_))));
     }
 }

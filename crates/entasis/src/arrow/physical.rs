@@ -1,14 +1,14 @@
-//! Which physical type holds the values of an Arrow type; see the end of *Types* in `spec/file.md`.
+//! Which physical type holds the values of an Arrow type; see *Layouts* in `spec/file.md`.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, IntervalUnit};
 use entasis_encoding::{Fixed, MAX_NESTING, Physical};
 
+use super::plain_type;
 use crate::{Error, Result};
 
-/// The physical type of the blocks of a column. Types that have none yet, and those that nest more than
-/// [`MAX_NESTING`] deep, are unsupported: the error names them.
+/// The physical type of the blocks of a column. Types whose layout nests more than [`MAX_NESTING`] deep are unsupported.
 pub fn physical_of(data_type: &DataType) -> Result<Physical> {
-    nested_physical_of(data_type, MAX_NESTING)
+    nested_physical_of(&plain_type(data_type), MAX_NESTING)
 }
 
 /// What the lanes of a type of fixed width are; `None` for all other types.
@@ -20,7 +20,11 @@ pub(crate) fn fixed_of(data_type: &DataType) -> Option<Fixed> {
         DataType::UInt64 => Fixed::U64,
         DataType::Int8 => Fixed::I8,
         DataType::Int16 => Fixed::I16,
-        DataType::Int32 | DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Fixed::I32,
+        DataType::Int32
+        | DataType::Date32
+        | DataType::Time32(_)
+        | DataType::Decimal32(..)
+        | DataType::Interval(IntervalUnit::YearMonth) => Fixed::I32,
         DataType::Int64
         | DataType::Date64
         | DataType::Time64(_)
@@ -63,21 +67,7 @@ fn nested_physical_of(data_type: &DataType, depth: usize) -> Result<Physical> {
         DataType::Struct(fields) => Physical::Struct(
             fields.iter().map(|field| nested_physical_of(field.data_type(), depth)).collect::<Result<_>>()?,
         ),
-        DataType::Dictionary(_, value) => match nested_physical_of(value, depth)? {
-            flat @ (Physical::Null | Physical::Bool | Physical::Fixed(_) | Physical::Bytes)
-                if !matches!(**value, DataType::Dictionary(..)) =>
-            {
-                flat
-            }
-            _ => return Err(unsupported(data_type, "dictionaries of nested values aren't stored yet")),
-        },
-        DataType::Map(..) => return Err(unsupported(data_type, "maps aren't stored yet")),
-        DataType::Union(..) => return Err(unsupported(data_type, "unions aren't stored yet")),
-        DataType::RunEndEncoded(..) => return Err(unsupported(data_type, "run-end encoded arrays aren't stored yet")),
-        DataType::Interval(_) => return Err(unsupported(data_type, "intervals aren't stored yet")),
-        DataType::ListView(_) | DataType::LargeListView(_) => {
-            return Err(unsupported(data_type, "list views aren't stored yet; cast to a list"));
-        }
+        DataType::Dictionary(_, value) => nested_physical_of(value, depth)?,
         _ => return Err(unsupported(data_type, "there is no physical type for it")),
     })
 }
@@ -90,26 +80,60 @@ fn unsupported(data_type: &DataType, why: &str) -> Error {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_schema::{Field, Fields, IntervalUnit, TimeUnit, UnionFields, UnionMode};
+    use arrow_schema::{Field, Fields, TimeUnit, UnionFields, UnionMode};
 
     use super::*;
 
+    fn field(data_type: DataType) -> Arc<Field> {
+        Arc::new(Field::new("item", data_type, true))
+    }
+
+    fn dictionary(value: DataType) -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int8), Box::new(value))
+    }
+
     #[test]
     fn types_are_laid_out_as_the_spec_says() {
-        let item = Arc::new(Field::new("item", DataType::Date32, true));
-        let dictionary = |value| DataType::Dictionary(Box::new(DataType::Int8), Box::new(value));
+        use Physical::{Bytes, FixedList, List, Struct};
+        let item = field(DataType::Date32);
+        let fixed = Physical::Fixed;
+        let list = |item| List(Box::new(item));
+        let runs = |values| DataType::RunEndEncoded(field(DataType::Int16), field(values));
+        let entries = field(DataType::Struct(vec![field(DataType::Utf8), field(DataType::Boolean)].into()));
+        let fields = UnionFields::try_new([3, 1], [item.clone(), field(DataType::Utf8)]).unwrap();
+        let day_time = Struct(vec![fixed(Fixed::I32), fixed(Fixed::I32)]);
         let cases = [
             (DataType::Null, Physical::Null),
             (DataType::Boolean, Physical::Bool),
-            (DataType::Timestamp(TimeUnit::Second, None), Physical::Fixed(Fixed::I64)),
-            (DataType::Time32(TimeUnit::Second), Physical::Fixed(Fixed::I32)),
-            (DataType::Decimal256(3, 1), Physical::Fixed(Fixed::I256)),
-            (DataType::FixedSizeBinary(3), Physical::Bytes),
-            (dictionary(DataType::Utf8View), Physical::Bytes),
-            (dictionary(DataType::Float16), Physical::Fixed(Fixed::F16)),
-            (DataType::LargeList(item.clone()), Physical::List(Box::new(Physical::Fixed(Fixed::I32)))),
-            (DataType::FixedSizeList(item, 7), Physical::FixedList(7, Box::new(Physical::Fixed(Fixed::I32)))),
-            (DataType::Struct(Fields::empty()), Physical::Struct(vec![])),
+            (DataType::Timestamp(TimeUnit::Second, None), fixed(Fixed::I64)),
+            (DataType::Time32(TimeUnit::Second), fixed(Fixed::I32)),
+            (DataType::Decimal256(3, 1), fixed(Fixed::I256)),
+            (DataType::FixedSizeBinary(3), Bytes),
+            (DataType::Interval(IntervalUnit::YearMonth), fixed(Fixed::I32)),
+            (DataType::Interval(IntervalUnit::DayTime), day_time.clone()),
+            (
+                DataType::Interval(IntervalUnit::MonthDayNano),
+                Struct(vec![fixed(Fixed::I32), fixed(Fixed::I32), fixed(Fixed::I64)]),
+            ),
+            (dictionary(DataType::Utf8View), Bytes),
+            (dictionary(DataType::Float16), fixed(Fixed::F16)),
+            (dictionary(DataType::List(item.clone())), list(fixed(Fixed::I32))),
+            (dictionary(dictionary(DataType::Interval(IntervalUnit::DayTime))), day_time),
+            (DataType::LargeList(item.clone()), list(fixed(Fixed::I32))),
+            (DataType::ListView(item.clone()), list(fixed(Fixed::I32))),
+            (DataType::LargeListView(field(runs(DataType::Utf8))), list(Bytes)),
+            (DataType::FixedSizeList(item, 7), FixedList(7, Box::new(fixed(Fixed::I32)))),
+            (DataType::Struct(Fields::empty()), Struct(vec![])),
+            (DataType::Map(entries, false), list(Struct(vec![Bytes, Physical::Bool]))),
+            (runs(DataType::Boolean), Physical::Bool),
+            (
+                DataType::Union(fields.clone(), UnionMode::Sparse),
+                Struct(vec![fixed(Fixed::U8), fixed(Fixed::I32), Bytes]),
+            ),
+            (
+                DataType::Union(fields, UnionMode::Dense),
+                Struct(vec![fixed(Fixed::U8), list(fixed(Fixed::I32)), list(Bytes)]),
+            ),
         ];
         for (data_type, physical) in cases {
             assert_eq!(physical_of(&data_type).unwrap(), physical, "{data_type}");
@@ -117,26 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_blocks_yet_is_named() {
-        let item = Arc::new(Field::new("item", DataType::Int8, true));
-        let entries = Arc::new(Field::new("entries", DataType::Struct(vec![item.clone(), item.clone()].into()), false));
-        let unsupported = [
-            (DataType::Map(entries, false), "map"),
-            (DataType::Union(UnionFields::empty(), UnionMode::Dense), "union"),
-            (DataType::RunEndEncoded(item.clone(), item.clone()), "run-end"),
-            (DataType::Interval(IntervalUnit::DayTime), "interval"),
-            (DataType::ListView(item.clone()), "list view"),
-            (DataType::LargeListView(item.clone()), "list view"),
-            (DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::List(item))), "dictionar"),
-        ];
-        for (data_type, named) in unsupported {
-            let inside = DataType::List(Arc::new(Field::new("item", data_type.clone(), true)));
-            for data_type in [data_type, inside] {
-                match physical_of(&data_type) {
-                    Err(Error::Unsupported(message)) => assert!(message.contains(named), "{message}"),
-                    other => panic!("{data_type} gave {other:?}"),
-                }
-            }
-        }
+    fn layouts_that_nest_too_deep_are_unsupported() {
+        let nested = |levels: usize, wrap: &dyn Fn(DataType) -> DataType| {
+            (1..levels).fold(DataType::Int8, |inner, _| wrap(inner))
+        };
+        let lists = |inner| DataType::ListView(field(inner));
+        assert!(physical_of(&nested(MAX_NESTING, &lists)).is_ok());
+        assert!(matches!(physical_of(&nested(MAX_NESTING + 1, &lists)), Err(Error::Unsupported(_))));
+        let unions =
+            |inner| DataType::Union(UnionFields::from_fields([Field::new("u", inner, true)]), UnionMode::Dense);
+        assert!(physical_of(&nested(16, &unions)).is_ok());
+        assert!(matches!(physical_of(&nested(17, &unions)), Err(Error::Unsupported(_))), "each is a struct and a list");
+        let negative = DataType::FixedSizeList(field(DataType::Int8), -1);
+        assert!(matches!(physical_of(&negative), Err(Error::Unsupported(_))));
     }
 }

@@ -39,6 +39,11 @@ impl Strings {
         })
     }
 
+    /// Whether arrays of a type hold byte strings.
+    pub(super) fn are_of(data_type: &DataType) -> bool {
+        data_type.is_string() || data_type.is_binary() || matches!(data_type, DataType::FixedSizeBinary(_))
+    }
+
     fn get(&self, row: usize) -> &[u8] {
         match self {
             Strings::Offsets32(offsets, bytes) => &bytes[offsets[row] as usize..offsets[row + 1] as usize],

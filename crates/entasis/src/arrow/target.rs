@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef};
-use entasis_encoding::{BytesForm, Decoded, DecodedValues};
+use arrow_schema::{DataType, Field, FieldRef, UnionMode};
+use entasis_encoding::{BytesForm, Decoded, DecodedValues, Fixed, Physical};
 
-use super::physical_of;
+use super::{is_plain, physical_of};
 use crate::Result;
 
 /// How strings and binaries come out of a reader.
@@ -20,8 +20,8 @@ pub enum Strings {
     Offsets,
 }
 
-/// The type that a column of `data_type` comes out as. The mapping reaches into lists and structs; dictionaries and
-/// fixed-size binaries stay what they are.
+/// The type that a column of `data_type` comes out as. The mapping reaches into lists, maps, structs, unions and run-end
+/// encoded values; dictionaries and fixed-size binaries stay what they are.
 pub fn target_type(data_type: &DataType, strings: Strings) -> DataType {
     let mapped = |field: &FieldRef| Arc::new(target_field(field, strings));
     match (data_type, strings) {
@@ -32,7 +32,14 @@ pub fn target_type(data_type: &DataType, strings: Strings) -> DataType {
         (DataType::List(item), _) => DataType::List(mapped(item)),
         (DataType::LargeList(item), _) => DataType::LargeList(mapped(item)),
         (DataType::FixedSizeList(item, size), _) => DataType::FixedSizeList(mapped(item), *size),
+        (DataType::ListView(item), _) => DataType::ListView(mapped(item)),
+        (DataType::LargeListView(item), _) => DataType::LargeListView(mapped(item)),
         (DataType::Struct(fields), _) => DataType::Struct(fields.iter().map(mapped).collect()),
+        (DataType::Map(entries, is_sorted), _) => DataType::Map(mapped(entries), *is_sorted),
+        (DataType::RunEndEncoded(run_ends, values), _) => DataType::RunEndEncoded(run_ends.clone(), mapped(values)),
+        (DataType::Union(fields, mode), _) => {
+            DataType::Union(fields.iter().map(|(id, field)| (id, mapped(field))).collect(), *mode)
+        }
         (other, _) => other.clone(),
     }
 }
@@ -56,8 +63,21 @@ pub fn bytes_form_of(data_type: &DataType) -> BytesForm {
 pub fn empty_decoded(data_type: &DataType) -> Result<Decoded> {
     let physical = physical_of(data_type)?;
     let values = match data_type {
-        DataType::List(item) | DataType::LargeList(item) => {
-            DecodedValues::List(vec![0], Box::new(empty_decoded(item.data_type())?))
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => empty_list(item)?,
+        DataType::RunEndEncoded(_, values) => return empty_decoded(values.data_type()),
+        DataType::Dictionary(_, value) if !is_plain(data_type) => return empty_decoded(value),
+        DataType::Union(fields, mode) => {
+            let ids = Decoded::new(&Physical::Fixed(Fixed::U8), BytesForm::default());
+            let child = |field: &FieldRef| match mode {
+                UnionMode::Sparse => empty_decoded(field.data_type()),
+                UnionMode::Dense => Ok(Decoded { rows: 0, validity: None, values: empty_list(field)? }),
+            };
+            let children = fields.iter().map(|(_, field)| child(field));
+            DecodedValues::Struct([Ok(ids)].into_iter().chain(children).collect::<Result<_>>()?)
         }
         DataType::FixedSizeList(item, size) => {
             DecodedValues::FixedList(*size as u32, Box::new(empty_decoded(item.data_type())?))
@@ -71,8 +91,13 @@ pub fn empty_decoded(data_type: &DataType) -> Result<Decoded> {
     Ok(Decoded { rows: 0, validity: None, values })
 }
 
+fn empty_list(item: &Field) -> Result<DecodedValues> {
+    Ok(DecodedValues::List(vec![0], Box::new(empty_decoded(item.data_type())?)))
+}
+
 #[cfg(test)]
 mod tests {
+    use arrow_schema::UnionFields;
     use entasis_encoding::DecodedBytes;
 
     use super::*;
@@ -95,6 +120,21 @@ mod tests {
         assert_eq!(target_type(&views, Strings::Offsets), nested(DataType::Utf8, DataType::Binary));
         let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         assert_eq!(target_type(&dictionary, Strings::Views), dictionary);
+        let field = |data_type| Arc::new(Field::new("f", data_type, false));
+        let others = |text: DataType| {
+            let entries = DataType::Struct(vec![field(text.clone()), field(text.clone())].into());
+            let runs = DataType::RunEndEncoded(field(DataType::Int16), field(text.clone()));
+            let fields = UnionFields::try_new([4, 2], [field(text), field(DataType::Int8)]).unwrap();
+            [
+                DataType::Map(field(entries), true),
+                DataType::ListView(field(runs)),
+                DataType::LargeListView(field(DataType::Union(fields, UnionMode::Sparse))),
+            ]
+        };
+        for (stored, views) in others(DataType::Utf8).iter().zip(&others(DataType::Utf8View)) {
+            assert_eq!(&target_type(stored, Strings::Views), views);
+            assert_eq!(&target_type(views, Strings::Offsets), stored);
+        }
     }
 
     #[test]

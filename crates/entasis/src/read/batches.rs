@@ -19,7 +19,7 @@ use super::{
     },
 };
 use crate::{
-    arrow::{Split, Strings},
+    arrow::{Split, Strings, most_rows},
     error::{Error, Result},
     source::Source,
 };
@@ -33,7 +33,8 @@ pub struct ReadRequest {
     pub rows: Option<Range<u64>>,
     /// Row groups, in this order: all.
     pub row_groups: Option<Vec<usize>>,
-    /// Most rows of a batch: 65,536. A batch ends where its row group does.
+    /// Most rows of a batch: 65,536. A batch ends where its row group does, and before it has more rows than the run ends
+    /// of a column can number.
     pub batch_rows: usize,
     /// How byte strings come: as they are stored.
     pub strings: Strings,
@@ -70,6 +71,7 @@ impl Reader {
         let schema = Arc::new(Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone()));
         let states = columns.columns.iter().map(|_| ColumnState::default()).collect();
         let pieces = self.pieces(&request)?;
+        let most_rows = schema.fields().iter().map(|field| most_rows(field.data_type())).min().unwrap_or(usize::MAX);
         let opener = Opener::new(self, source);
         Ok(Batches {
             reader: self.clone(),
@@ -78,7 +80,7 @@ impl Reader {
             columns,
             states,
             pieces,
-            batch_rows: request.batch_rows as u64,
+            batch_rows: request.batch_rows.min(most_rows) as u64,
             threads: request.threads,
         })
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, make_array};
-use arrow_data::transform::MutableArrayData;
-use arrow_schema::{DataType, Schema};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::Schema;
+use arrow_select::take::take;
 
 use super::{
     Projection, Reader,
@@ -12,7 +13,7 @@ use super::{
     open::{ColumnNeeds, Lacking},
 };
 use crate::{
-    arrow::{Split, Strings},
+    arrow::{Split, Strings, is_taken_by_arrow},
     error::{Error, Result},
     metadata::record::BlockRef,
     source::Source,
@@ -45,11 +46,8 @@ impl Reader {
         let groups = self.by_row_group(order.as_ref().map_or(rows, |order| &order.sorted))?;
         let opener = Opener::new(self, source);
         let needs = self.open_for(&opener, &columns.columns, &groups)?;
-        let parts = self.get_all(&opener, &needs)?;
-        let mut arrays = columns.assemble(parts, self.name())?;
-        if let Some(order) = order {
-            arrays = arrays.iter().map(|array| reorder(array, &order.places)).collect::<Result<_>>()?;
-        }
+        let parts = self.get_all(&opener, &needs, order.as_ref())?;
+        let arrays = columns.assemble(parts, self.name())?;
         let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
         let schema = Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone());
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -73,13 +71,13 @@ impl Reader {
         Ok(groups)
     }
 
-    /// The rows of all columns, in ascending order. What blocks lack is read in rounds, that of all blocks together.
-    fn get_all(&self, opener: &Opener, needs: &[ColumnNeeds<'_>]) -> Result<Vec<Split>> {
+    /// The rows of all columns, in the order given. What blocks lack is read in rounds, that of all blocks together.
+    fn get_all(&self, opener: &Opener, needs: &[ColumnNeeds<'_>], order: Option<&Order>) -> Result<Vec<Split>> {
         let mut splits: Vec<Option<Split>> = needs.iter().map(|_| None).collect();
         loop {
             let mut lacking = Lacking::default();
             for (split, needs) in splits.iter_mut().zip(needs).filter(|(split, _)| split.is_none()) {
-                *split = get(opener, needs, &mut lacking)?;
+                *split = get(opener, needs, order, &mut lacking)?;
             }
             if lacking.is_empty() {
                 return Ok(splits.into_iter().flatten().collect());
@@ -89,8 +87,13 @@ impl Reader {
     }
 }
 
-/// The rows of one column, in ascending order; `None` if its blocks lack bytes, which are then noted.
-fn get<'a>(opener: &Opener, needs: &'a ColumnNeeds<'_>, lacking: &mut Lacking<'a>) -> Result<Option<Split>> {
+/// The rows of one column, ascending unless there is an order; `None` if its blocks lack bytes, which are then noted.
+fn get<'a>(
+    opener: &Opener,
+    needs: &'a ColumnNeeds<'_>,
+    order: Option<&Order>,
+    lacking: &mut Lacking<'a>,
+) -> Result<Option<Split>> {
     let column = needs.column;
     let mut decoded = empty(column)?;
     for chunk in &needs.chunks {
@@ -110,7 +113,17 @@ fn get<'a>(opener: &Opener, needs: &'a ColumnNeeds<'_>, lacking: &mut Lacking<'a
             }
         }
     }
-    split_of(column, decoded, opener.source.name()).map(Some)
+    let split = |decoded| split_of(column, decoded, opener.source.name());
+    Ok(Some(match order {
+        None => split(decoded)?,
+        // Arrow's is the faster way.
+        Some(order) if is_taken_by_arrow(&column.data_type) => reorder(split(decoded)?, &order.places)?,
+        Some(order) => {
+            let mut reordered = decoded.empty_like();
+            reordered.extend_picked(&decoded, order.places.values().iter().map(|&place| place as usize))?;
+            split(reordered)?
+        }
+    }))
 }
 
 /// Rows of a row group, ascending.
@@ -138,27 +151,15 @@ impl GroupRows {
     }
 }
 
-/// The rows of an array in another order.
-fn reorder(array: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
-    if !has_values_of_no_width(array.data_type()) {
-        return Ok(arrow_select::take::take(array, order, None)?);
-    }
-    // Arrow's `take` loses the number of rows of such values, which have no bytes or items to count them by.
-    let data = array.to_data();
-    let mut reordered = MutableArrayData::new(vec![&data], false, order.len());
-    order.values().iter().try_for_each(|&row| reordered.try_extend(0, row as usize, row as usize + 1))?;
-    Ok(make_array(reordered.freeze()))
-}
-
-/// Whether there are fixed-size lists or binaries of size 0 in a type.
-fn has_values_of_no_width(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::FixedSizeBinary(size) => *size == 0,
-        DataType::FixedSizeList(item, size) => *size == 0 || has_values_of_no_width(item.data_type()),
-        DataType::List(item) | DataType::LargeList(item) => has_values_of_no_width(item.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_values_of_no_width(field.data_type())),
-        _ => false,
-    }
+/// The rows of a column in another order.
+fn reorder(split: Split, order: &UInt64Array) -> Result<Split> {
+    Ok(match split {
+        Split::Leaf(array) => Split::Leaf(take(&array, order, None)?),
+        Split::Struct(rows, nulls) => {
+            let in_order = |nulls: NullBuffer| order.values().iter().map(|&row| nulls.is_valid(row as usize)).collect();
+            Split::Struct(rows, nulls.map(in_order))
+        }
+    })
 }
 
 /// Rows in ascending order, and the way back to the order that they had.

@@ -10,7 +10,7 @@ use super::{
     layout::{StoredBlock, stored_blocks},
 };
 use crate::{
-    arrow::{Split, Strings, with_column},
+    arrow::{Split, widest_type, with_column},
     error::{Error, Result},
     metadata::{
         record::{BlockRef, Chunk, ColumnRecord},
@@ -139,7 +139,7 @@ impl Check<'_> {
             let Some(physical) = self.note_any(record.physical())? else { continue };
             let data_type = match record.children {
                 Some(_) => arrow_schema::DataType::Boolean,
-                None => crate::arrow::target_type(record.field.data_type(), Strings::AsStored),
+                None => widest_type(record.field.data_type()),
             };
             let column = ReadColumn { key: (column, place), record, path, physical, data_type };
             let Some(groups) = self.note_any(self.reader.row_group_rows())? else { return Ok(()) };
@@ -206,7 +206,7 @@ fn verify_block(
         }
     }
     // The estimate of distinct values is the encoder's, and can't be made anew.
-    let array = ColumnWriter::array_of(whole);
+    let array = ColumnWriter::array_of(whole)?;
     let zone = with_column(&array, |values| Zone::of(values, reference.zone.distinct))?;
     if zone != reference.zone {
         return Err(corrupt("its zone isn't that of its values"));

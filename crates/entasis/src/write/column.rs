@@ -3,14 +3,14 @@
 
 use std::{collections::VecDeque, io, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, cast::AsArray, downcast_dictionary_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, cast::AsArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodeOptions, EncodedBlock, Physical};
 
 use super::{sink::Sink, size::Size};
 use crate::{
-    arrow::{Split, with_column},
+    arrow::{Split, plain_array, with_column, without_dictionaries},
     error::{Error, Result},
     metadata::record::{BlockRef, Chunk, PartRef, WrittenColumn},
     zone::Zone,
@@ -61,13 +61,13 @@ impl ColumnWriter {
         }
     }
 
-    /// What a batch gives to this column, as an array of its physical type: a struct gives its validity.
-    pub fn array_of(split: Split) -> ArrayRef {
+    /// What a batch gives to this column, as a plain array: a struct gives its validity.
+    pub fn array_of(split: Split) -> Result<ArrayRef> {
         match split {
-            Split::Leaf(array) => array,
+            Split::Leaf(array) => plain_array(&array),
             Split::Struct(rows, validity) => {
                 let bits = validity.map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
-                Arc::new(BooleanArray::new(bits, None))
+                Ok(Arc::new(BooleanArray::new(bits, None)))
             }
         }
     }
@@ -198,25 +198,30 @@ fn write_block<W: io::Write>(block: &EncodedBlock, sink: &mut Sink<W>) -> Result
 }
 
 /// The arrays one after the other. Dictionaries that together have more values than their keys can tell apart are
-/// replaced by their values, which is what blocks hold anyway.
+/// replaced by their values, which is what blocks hold anyway; those inside of arrays are in any case, as Arrow panics on some.
 fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    if arrays.iter().any(|array| has_inner_dictionary(array.data_type())) {
+        let flat = arrays.iter().map(without_dictionaries).collect::<Result<Vec<_>>>()?;
+        return concat(&flat);
+    }
     let lent: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
     match arrow_select::concat::concat(&lent) {
         Err(ArrowError::DictionaryKeyOverflowError) => {
-            let flat = arrays.iter().map(values_of).collect::<Result<Vec<_>>>()?;
+            let flat = arrays.iter().map(without_dictionaries).collect::<Result<Vec<_>>>()?;
             concat(&flat)
         }
         other => Ok(other?),
     }
 }
 
-fn values_of(array: &ArrayRef) -> Result<ArrayRef> {
-    if !matches!(array.data_type(), DataType::Dictionary(..)) {
-        return Err(Error::Unsupported("lists of dictionaries with more values than their keys tell apart".to_owned()));
+/// Whether there are dictionaries among the children of a plain type.
+fn has_inner_dictionary(data_type: &DataType) -> bool {
+    let is_any = |field: &FieldRef| {
+        matches!(field.data_type(), DataType::Dictionary(..)) || has_inner_dictionary(field.data_type())
+    };
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => is_any(item),
+        DataType::Struct(fields) => fields.iter().any(is_any),
+        _ => false,
     }
-    let array = array.as_ref();
-    Ok(downcast_dictionary_array!(
-        array => arrow_select::take::take(array.values(), array.keys(), None)?,
-        _ => array.slice(0, array.len())
-    ))
 }

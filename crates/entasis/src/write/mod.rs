@@ -114,7 +114,9 @@ impl<W: io::Write> Writer<W> {
         }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for (tree, array) in self.trees.iter().zip(batch.columns()) {
-            arrays.extend(tree.split(array)?.into_iter().map(ColumnWriter::array_of));
+            for split in tree.split(array)? {
+                arrays.push(ColumnWriter::array_of(split)?);
+            }
         }
         self.sort.check(&arrays, batch.num_rows())?;
         self.broken = true;

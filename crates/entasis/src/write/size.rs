@@ -57,7 +57,7 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// Decoded bytes of `rows` of `array`.
+/// Decoded bytes of `rows` of a plain array.
 pub fn decoded_size(array: &dyn Array, rows: Range<usize>) -> Size {
     let count = rows.len();
     match array.data_type() {
@@ -80,7 +80,7 @@ pub fn decoded_size(array: &dyn Array, rows: Range<usize>) -> Size {
         }
         DataType::Struct(_) => array.as_struct().columns().iter().map(|field| decoded_size(field, rows.clone())).sum(),
         DataType::Dictionary(..) => dictionary(array, rows),
-        // Nulls have no width; types without blocks were refused when the writer was made.
+        // Nulls have no width.
         other => Size::flat(count * other.primitive_width().unwrap_or(0)),
     }
 }

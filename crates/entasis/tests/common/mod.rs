@@ -46,6 +46,19 @@ pub fn read_all(reader: &Reader) -> Result<RecordBatch> {
     collect(reader.read(ReadRequest::default())?)
 }
 
+/// Fails unless the batches together are `expected`. Piece by piece: Arrow can't put dictionaries together whose values are
+/// more than their keys can count.
+pub fn assert_read(batches: Batches, expected: &RecordBatch, context: &str) {
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch.unwrap();
+        assert_eq!(batch.schema(), expected.schema(), "{context}");
+        assert_same(&batch, &expected.slice(rows, batch.num_rows()), context);
+        rows += batch.num_rows();
+    }
+    assert_eq!(rows, expected.num_rows(), "{context}");
+}
+
 /// Fails, with the place, unless the batches hold the same.
 pub fn assert_same(left: &RecordBatch, right: &RecordBatch, context: &str) {
     assert_eq!(left.num_rows(), right.num_rows(), "{context}");

@@ -10,8 +10,8 @@ use arrow_array::{
     UInt64Array, types::Int8Type,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{DataType, Field, Fields, Schema};
-use entasis::generate::{Generator, flat_types};
+use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema};
+use entasis::generate::{Generator, flat_types, nested_types};
 
 /// Every type, with nulls and extremes.
 pub fn types() -> RecordBatch {
@@ -30,6 +30,18 @@ pub fn types() -> RecordBatch {
     let fields = all.into_iter().enumerate().map(|(index, data_type)| Field::new(format!("c{index}"), data_type, true));
     let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
     generator.batch(&schema, 70)
+}
+
+/// Every layout that blocks don't have, and every way in which arrays nest.
+pub fn layouts() -> RecordBatch {
+    let fields = nested_types().into_iter().chain([
+        DataType::Interval(IntervalUnit::YearMonth),
+        DataType::Interval(IntervalUnit::DayTime),
+        DataType::Interval(IntervalUnit::MonthDayNano),
+    ]);
+    let fields = fields.enumerate().map(|(index, data_type)| Field::new(format!("c{index}"), data_type, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+    Generator::new(2027).batch(&schema, 60)
 }
 
 const CASCADE_ROWS: i64 = 1_300;
