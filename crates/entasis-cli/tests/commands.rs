@@ -20,15 +20,18 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 12] = [
         &["convert"],
         &["inspect"],
         &["head"],
+        &["cat"],
+        &["stats"],
         &["schema"],
         &["verify"],
         &["bench", "tables"],
         &["bench", "columns"],
         &["bench", "access"],
+        &["bench", "kernels"],
         &["demo"],
     ];
     for command in commands {
@@ -229,6 +232,24 @@ fn bench_access_counts_what_is_read() {
     let text = place.good(&["bench", "access", "t.ent", "--rounds", "1"]);
     assert!(text.contains("1,000 scattered rows") && text.contains("requests"), "{text}");
     assert_eq!(place.run(&["bench", "access", "nowhere.ent"]).code, 4);
+}
+
+#[test]
+fn bench_kernels_measures_every_level() {
+    let place = Place::new();
+    let value = place.json(&["bench", "kernels", "--rounds", "1", "--filter", "Pack"]);
+    let levels = value["levels"].as_array().unwrap();
+    assert_eq!(levels[0]["level"], "scalar");
+    for level in levels {
+        assert!(level["cycles_per_second"].as_f64() > Some(1e8), "{level}");
+        let kernels = level["kernels"].as_array().unwrap();
+        assert_eq!(kernels.iter().map(|kernel| &kernel["encoding"]).collect::<Vec<_>>(), ["copy", "BitPacking"]);
+        for kernel in kernels {
+            assert!(kernel["ns_per_value"].as_f64() > Some(0.0) && kernel["bytes_per_cycle"].as_f64() > Some(0.0));
+        }
+    }
+    let text = place.good(&["bench", "kernels", "--rounds", "1", "--filter", "Const"]);
+    assert!(text.contains("scalar, ns") && text.lines().any(|line| line.starts_with("Constant  ")), "{text}");
 }
 
 #[test]

@@ -60,7 +60,6 @@ impl<'e> Encoder<'e> {
     }
 
     /// An encoder whose root uses encoding `id`.
-    #[cfg(test)]
     pub fn forcing(options: &'e EncodeOptions, id: u8) -> Self {
         Self { forced: Some(id), ..Self::new(options, None, None) }
     }

@@ -5,6 +5,7 @@ mod accounted;
 mod clock;
 mod columns;
 mod contenders;
+mod kernels;
 mod measure;
 mod source;
 mod tables;
@@ -34,13 +35,15 @@ const AFTER_HELP: &str = "\
 Examples:
   entasis bench tables data/
   entasis bench columns data/taxi.parquet
-  entasis bench access taxi.ent";
+  entasis bench access taxi.ent
+  entasis bench kernels";
 
 #[derive(Subcommand)]
 enum Command {
     Tables(tables::Arguments),
     Columns(columns::Arguments),
     Access(access::Arguments),
+    Kernels(kernels::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Tables(arguments) => tables::run(arguments, report),
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
+        Command::Kernels(arguments) => kernels::run(arguments, report),
     }
 }
 
