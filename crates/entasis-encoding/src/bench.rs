@@ -297,6 +297,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_allowed_is_chosen_only_where_nothing_else_holds_the_values() {
+        let options = EncodeOptions { allowed: Some(vec![1]), ..EncodeOptions::default() };
+        let names = crate::encoding_names();
+        for sample in samples() {
+            let strings: Vec<&[u8]> = match &sample.values {
+                Stored::Strings(strings) => strings.iter().map(String::as_bytes).collect(),
+                _ => Vec::new(),
+            };
+            let root = Encoder::new(&options, None, None).root(&sample.column(&strings)).unwrap();
+            let mut used = Vec::new();
+            root.visit(&mut |node| {
+                used.extend(names.iter().filter(|(id, _)| *id == node.encoding).map(|(_, name)| *name))
+            });
+            assert!(matches!(&sample.values, Stored::Null(_)) || !used.contains(&"Constant"), "{used:?}");
+            if matches!(&sample.values, Stored::U32(_) | Stored::I64(_)) && sample.validity.is_none() {
+                assert_eq!(used, ["Plain"], "{}", sample.words);
+            }
+        }
+    }
+
+    #[test]
     fn other_values_are_noticed() {
         let sample = Sample { words: "", validity: None, values: Stored::U32(vec![1, 2, 3]) };
         let kernel = sample.kernel(1, "Plain").unwrap().unwrap();

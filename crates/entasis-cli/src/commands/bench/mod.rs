@@ -1,5 +1,6 @@
 //! `entasis bench`
 
+mod ablation;
 mod access;
 mod accounted;
 mod clock;
@@ -10,6 +11,7 @@ mod measure;
 mod source;
 mod tables;
 mod touch;
+mod wide;
 
 use std::path::PathBuf;
 
@@ -36,7 +38,8 @@ Examples:
   entasis bench tables data/
   entasis bench columns data/taxi.parquet
   entasis bench access taxi.ent
-  entasis bench kernels";
+  entasis bench kernels
+  entasis bench ablation data/";
 
 #[derive(Subcommand)]
 enum Command {
@@ -44,6 +47,7 @@ enum Command {
     Columns(columns::Arguments),
     Access(access::Arguments),
     Kernels(kernels::Arguments),
+    Ablation(ablation::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -53,6 +57,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
+        Command::Ablation(arguments) => ablation::run(arguments, report),
     }
 }
 
