@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, TimeUnit};
+use serde_json::{Value, json};
+
+use crate::table::Table;
 
 const FORMAT: FormatOptions<'static> =
     FormatOptions::new().with_display_error(true).with_formatter_factory(Some(&WithUnits));
@@ -19,6 +22,39 @@ const CALENDAR_SECONDS: u64 = 8_210_000_000_000;
 pub fn formatter(array: &dyn Array) -> Result<ArrayFormatter<'_>, ArrowError> {
     let own = WithUnits.create_array_formatter(array, &FORMAT, None)?;
     own.map_or_else(|| ArrayFormatter::try_new(array, &FORMAT), Ok)
+}
+
+/// Calls `row` with the values of every row as text; nulls are `None`.
+pub fn for_each_row(batch: &RecordBatch, mut row: impl FnMut(Vec<Option<String>>)) -> Result<(), ArrowError> {
+    let columns = batch.columns();
+    let formatters = columns.iter().map(|column| formatter(column)).collect::<Result<Vec<_>, _>>()?;
+    let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
+    for index in 0..batch.num_rows() {
+        let cells = formatters.iter().zip(&nulls).map(|(formatter, nulls)| {
+            let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
+            valid.then(|| formatter.value(index).to_string())
+        });
+        row(cells.collect());
+    }
+    Ok(())
+}
+
+/// A table for people, without rows.
+pub fn table(schema: &Schema) -> Table {
+    Table::with_columns(schema.fields().iter().map(|field| (field.name().clone(), field.data_type().is_numeric())))
+}
+
+/// Appends the rows of a batch to a table for people.
+pub fn add_rows(batch: &RecordBatch, table: &mut Table) -> Result<(), ArrowError> {
+    for_each_row(batch, |cells| {
+        table.row(cells.into_iter().map(|cell| cell.unwrap_or_else(|| "∅".to_owned())).collect());
+    })
+}
+
+/// Names and types of columns, for programs.
+pub fn columns_to_json(schema: &Schema) -> Value {
+    let column = |field: &FieldRef| json!({ "name": field.name(), "type": field.data_type().to_string() });
+    schema.fields().iter().map(column).collect()
 }
 
 /// Formatters for the types whose numbers may lie outside the calendar.

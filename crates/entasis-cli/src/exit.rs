@@ -87,7 +87,10 @@ impl Failure {
 
     /// A file can't be found, read or written.
     pub fn io(path: &Path, error: &io::Error) -> Self {
-        Self::unusable(path, io_words(error))
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Self::unusable(path, io_words(error)),
+        }
     }
 
     /// As [`Failure::io`], where not the operating system says why.
@@ -98,7 +101,7 @@ impl Failure {
     /// Arrow's readers wrap errors of the file system: those are I/O, all others are the file's content.
     pub fn arrow(path: &Path, error: ArrowError) -> Self {
         match error {
-            ArrowError::IoError(_, source) => Self::from_file(path, source),
+            ArrowError::IoError(_, source) => Self::read(path, source),
             ArrowError::ExternalError(source) => Self::boxed(path, source),
             other => Self::corrupt(path, other),
         }
@@ -114,13 +117,13 @@ impl Failure {
 
     fn boxed(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
         match source.downcast::<io::Error>() {
-            Ok(source) => Self::from_file(path, *source),
+            Ok(source) => Self::read(path, *source),
             Err(other) => Self::corrupt(path, other),
         }
     }
 
-    /// A file that ends too early or holds nonsense is reported by decoders as an I/O error, too.
-    fn from_file(path: &Path, source: io::Error) -> Self {
+    /// As [`Failure::io`] while reading: a file that ends too early or holds nonsense is reported by decoders as an I/O error, too.
+    pub fn read(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => Self::corrupt(path, source),
             _ => Self::io(path, &source),

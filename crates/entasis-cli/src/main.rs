@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod paths;
 mod progress;
+mod stats;
 mod table;
 mod units;
 mod zone;

@@ -15,6 +15,13 @@ pub struct Found {
     pub relative: PathBuf,
 }
 
+impl Found {
+    /// With the format that was asked for, else that of its extension.
+    pub fn with_format(&self, asked: Option<Format>) -> Result<(PathBuf, Format), Failure> {
+        Ok((self.path.clone(), Format::of(&self.path, asked, "say which with --from")?))
+    }
+}
+
 /// All files meant by `asked`, in the order of the arguments; a folder's and a pattern's are sorted.
 ///
 /// A folder stands for all files below it whose extension is that of a [`Format`]; those whose name begins with `.` or `_` are left out.

@@ -13,7 +13,9 @@ const WORDS_WIDTH: usize = 100;
 pub struct Table {
     headings: Vec<Heading>,
     cell_width: usize,
+    widths: Vec<usize>,
     rows: Vec<Vec<String>>,
+    is_begun: bool,
 }
 
 struct Heading {
@@ -24,44 +26,51 @@ struct Heading {
 impl Table {
     /// A table with these headings. Columns whose heading begins with `>` are aligned to the right; the sign isn't printed.
     pub fn new(headings: &[&str]) -> Self {
-        let headings = headings
+        let headings: Vec<Heading> = headings
             .iter()
             .map(|heading| match heading.strip_prefix('>') {
                 Some(text) => Heading { text: text.to_owned(), numeric: true },
                 None => Heading { text: (*heading).to_owned(), numeric: false },
             })
             .collect();
-        Table { headings, cell_width: WORDS_WIDTH, rows: Vec::new() }
+        Self::of(headings, WORDS_WIDTH)
     }
 
     /// A table whose headings come from data: nothing in them is taken for a sign.
     pub fn with_columns(columns: impl IntoIterator<Item = (String, bool)>) -> Self {
         let headings = columns.into_iter().map(|(text, numeric)| Heading { text: printable(&text), numeric }).collect();
-        Table { headings, cell_width: DATA_WIDTH, rows: Vec::new() }
+        Self::of(headings, DATA_WIDTH)
+    }
+
+    fn of(headings: Vec<Heading>, cell_width: usize) -> Self {
+        let widths = headings.iter().map(|heading| heading.text.width()).collect();
+        Table { headings, cell_width, widths, rows: Vec::new(), is_begun: false }
     }
 
     /// Appends a row; missing cells stay empty.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.iter().map(|cell| cut(cell, self.cell_width)).collect());
+        let cells: Vec<String> = cells.iter().map(|cell| cut(cell, self.cell_width)).collect();
+        for (width, cell) in self.widths.iter_mut().zip(&cells) {
+            *width = (*width).max(cell.width());
+        }
+        self.rows.push(cells);
     }
 
-    /// Prints headings, a rule and the rows.
-    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let widths: Vec<usize> = (0..self.headings.len())
-            .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
-                cells.max().unwrap_or(0).max(self.headings[column].text.width())
-            })
-            .collect();
-        let headings: Vec<String> = self.headings.iter().map(|heading| heading.text.clone()).collect();
-        self.line(out, &headings, &widths)?;
-        let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-        writeln!(out, "{}", rules.join("  "))?;
-        self.rows.iter().try_for_each(|row| self.line(out, row, &widths))
+    /// Prints headings, a rule and the rows. Rows that are appended afterwards may be printed by another call, without headings; columns
+    /// only become wider.
+    pub fn print(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let headings: Vec<String> = self.headings.iter().map(|heading| heading.text.clone()).collect();
+            self.line(out, &headings)?;
+            let rules: Vec<String> = self.widths.iter().map(|width| "─".repeat(*width)).collect();
+            writeln!(out, "{}", rules.join("  "))?;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        rows.iter().try_for_each(|row| self.line(out, row))
     }
 
-    fn line(&self, out: &mut dyn Write, cells: &[String], widths: &[usize]) -> io::Result<()> {
-        let aligned = self.headings.iter().zip(widths).enumerate().map(|(column, (heading, width))| {
+    fn line(&self, out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
+        let aligned = self.headings.iter().zip(&self.widths).enumerate().map(|(column, (heading, width))| {
             let cell = cells.get(column).map_or("", String::as_str);
             let padding = " ".repeat(width - cell.width());
             if heading.numeric { padding + cell } else { cell.to_owned() + &padding }
@@ -73,6 +82,11 @@ impl Table {
 /// One line without control characters: a file's text must not steer the terminal. Cut where it gets long.
 pub fn printable(text: &str) -> String {
     cut(text, WORDS_WIDTH)
+}
+
+/// The beginning of a text, with `…` for the rest if there is one.
+pub fn shortened(text: &str, width: usize) -> String {
+    cut(text, width)
 }
 
 /// One line, as long as it is, that can't steer the terminal.
@@ -116,6 +130,10 @@ mod tests {
         table.print(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "name      bytes\n────────  ─────\n价格          7\na�[31m⏎b  1,234\n");
+        table.row(vec!["a wider name".to_owned(), "8".to_owned()]);
+        let mut more = Vec::new();
+        table.print(&mut more).unwrap();
+        assert_eq!(more, b"a wider name      8\n");
     }
 
     #[test]

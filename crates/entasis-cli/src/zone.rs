@@ -64,7 +64,7 @@ pub fn range_of(zone: &Zone, data_type: &DataType) -> Range {
 }
 
 /// Blocks of nothing but nulls and NaNs have no bounds, and need none.
-fn has_values(block: &BlockRef) -> bool {
+pub fn has_values(block: &BlockRef) -> bool {
     block.zone.null_count + block.zone.nan_count < u64::from(block.rows)
 }
 

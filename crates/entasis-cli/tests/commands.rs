@@ -20,15 +20,19 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 13] = [
         &["convert"],
         &["inspect"],
         &["head"],
+        &["cat"],
+        &["stats"],
         &["schema"],
         &["verify"],
         &["bench", "tables"],
         &["bench", "columns"],
         &["bench", "access"],
+        &["bench", "kernels"],
+        &["bench", "ablation"],
         &["demo"],
     ];
     for command in commands {
@@ -216,19 +220,57 @@ fn bench_columns_describes_every_column() {
 #[test]
 fn bench_access_counts_what_is_read() {
     let place = with_table(3_000);
-    let value = place.json(&["bench", "access", "t.ent", "--rounds", "2", "--latency", "50"]);
+    let value = place.json(&["bench", "access", "t.ent", "--rounds", "2", "--latency", "50", "--widths", "10,300"]);
     assert_eq!(value["rows"], 3_000);
     let accesses = value["accesses"].as_array().unwrap();
-    assert_eq!(accesses.len(), 3 * (4 * 2 + 1));
+    assert_eq!(accesses.len(), 3 * (4 * 2 + 1) + 2 * 2);
+    assert_eq!(accesses[accesses.len() - 1]["question"], "open, one column of 300");
     for access in accesses {
         let (requests, median) = (access["requests"].as_u64().unwrap(), access["seconds"]["median"].as_f64().unwrap());
         assert!(median > 0.0 && access["seconds"]["least"].as_f64() <= access["seconds"]["most"].as_f64(), "{access}");
         assert!(access["store"] != "remote" || requests == 0 || median >= 0.05, "{access}");
         assert!(access["reader"] == "warm" || requests > 0, "{access}");
     }
-    let text = place.good(&["bench", "access", "t.ent", "--rounds", "1"]);
+    let text = place.good(&["bench", "access", "t.ent", "--rounds", "1", "--widths", "10"]);
     assert!(text.contains("1,000 scattered rows") && text.contains("requests"), "{text}");
     assert_eq!(place.run(&["bench", "access", "nowhere.ent"]).code, 4);
+}
+
+#[test]
+fn bench_ablation_adds_one_encoding_after_the_other() {
+    let place = Place::new();
+    place.write("data/a.parquet", parquet_bytes(&table(3_000)));
+    place.write("data/b.parquet", parquet_bytes(&nested(500)));
+    let value = place.json(&["bench", "ablation", "data", "--rounds", "1"]);
+    let steps = value["steps"].as_array().unwrap();
+    let bytes: Vec<u64> = steps.iter().map(|step| step["bytes"].as_u64().unwrap()).collect();
+    assert!(steps[0]["added"].is_null() && steps[1]["added"] == "Constant");
+    assert!(bytes[0] > 2 * bytes[bytes.len() - 1], "{bytes:?}");
+    for step in steps {
+        let sum: u64 = step["tables"].as_array().unwrap().iter().map(|table| table["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(step["bytes"], sum);
+        assert!(step["encode_seconds"].as_f64() > Some(0.0) && step["decode_seconds"].as_f64() > Some(0.0), "{step}");
+    }
+    let text = place.good(&["bench", "ablation", "data", "--rounds", "1", "--filter", "b.par"]);
+    assert!(text.starts_with("1 table, ") && text.contains("+ Dictionary"), "{text}");
+}
+
+#[test]
+fn bench_kernels_measures_every_level() {
+    let place = Place::new();
+    let value = place.json(&["bench", "kernels", "--rounds", "1", "--filter", "Pack"]);
+    let levels = value["levels"].as_array().unwrap();
+    assert_eq!(levels[0]["level"], "scalar");
+    for level in levels {
+        assert!(level["cycles_per_second"].as_f64() > Some(1e8), "{level}");
+        let kernels = level["kernels"].as_array().unwrap();
+        assert_eq!(kernels.iter().map(|kernel| &kernel["encoding"]).collect::<Vec<_>>(), ["copy", "BitPacking"]);
+        for kernel in kernels {
+            assert!(kernel["ns_per_value"].as_f64() > Some(0.0) && kernel["bytes_per_cycle"].as_f64() > Some(0.0));
+        }
+    }
+    let text = place.good(&["bench", "kernels", "--rounds", "1", "--filter", "Const"]);
+    assert!(text.contains("scalar, ns") && text.lines().any(|line| line.starts_with("Constant  ")), "{text}");
 }
 
 #[test]

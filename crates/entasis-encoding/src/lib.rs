@@ -4,6 +4,8 @@
 //! range of rows, select survivors, filter, aggregate, get single rows. The bytes are fixed by `spec/block.md` and
 //! `spec/encodings.md`.
 
+#[doc(hidden)]
+pub mod bench;
 mod block;
 mod chooser;
 #[cfg(test)]

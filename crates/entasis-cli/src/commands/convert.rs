@@ -9,18 +9,19 @@ use arrow_schema::Schema;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{ColumnNames, CsvArguments, Report, column_names, threads};
+use super::{ColumnNames, Report, TextArguments, column_names, threads};
 use crate::exit::{Exit, Failure};
-use crate::format::Format;
+use crate::format::{Format, without_compression};
 use crate::input::{self, Chained, Input, InputOptions};
 use crate::output::{self, OutputOptions};
 use crate::paths::{self, Found};
 use crate::progress::Progress;
 use crate::units;
 
-/// Convert tables between Entasis, Parquet, CSV and Arrow IPC
+/// Convert tables between Entasis, Parquet, CSV, NDJSON, ORC and Arrow IPC
 ///
-/// Formats are told by the extensions: .ent · .parquet .pq · .csv · .arrow .ipc .feather (file) · .arrows (stream).
+/// Formats are told by the extensions: .ent · .parquet .pq · .csv · .ndjson .jsonl .json · .orc (in) · .arrow .ipc .feather (file) ·
+/// .arrows (stream); CSV and NDJSON are also read compressed (.gz, .zst).
 /// Several inputs become one table if OUT is a file, or a file each if OUT is a folder. Nothing is visible under the output's name
 /// before it is complete; an existing file is replaced then.
 #[derive(Args)]
@@ -56,7 +57,7 @@ pub struct Arguments {
     threads: Option<NonZero<usize>>,
 
     #[command(flatten)]
-    csv: CsvArguments,
+    text: TextArguments,
 }
 
 const AFTER_HELP: &str = "\
@@ -67,11 +68,16 @@ Examples:
   entasis convert days/ out/                     a file each
   entasis convert days/ out/ --to parquet
   entasis convert zip.csv zip.ent --types zip=string
+  entasis convert log.ndjson.gz log.ent          nested objects and lists are kept
 
 CSV: the first line holds the names; empty fields are nulls. Blank lines are skipped, but in a file
 of one column each is a row with a null, as DuckDB reads it. Ragged rows, values that aren't of
 their column's type or beyond its range (1e400) and text that isn't UTF-8 are errors that name line
 and column; nothing is written then.
+
+NDJSON: an object per line; a field that lacks is null. A field whose values are of several kinds
+(text and numbers) is an error that names line and field, unless its type is stated. \"NaN\",
+\"Infinity\" and \"-Infinity\" among numbers are numbers, and so they are written.
 
 JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\",
   \"seconds\"}]}";
@@ -79,9 +85,25 @@ JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_byte
 /// Converts.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
     let inputs = paths::expand(&arguments.inputs)?;
+    let plan = Plan {
+        input: InputOptions {
+            columns: arguments.columns.clone().map(|names| names.0),
+            threads: threads(arguments.threads),
+            text: arguments.text.options(),
+            ..InputOptions::default()
+        },
+        row_group_rows: arguments.row_group_rows.map(u64::from),
+        makes_folders: is_folder(&arguments.output),
+    };
+    self::report(&jobs(arguments, inputs, &arguments.output)?, &plan, report)?;
+    Ok(Exit::Good)
+}
+
+/// Does all jobs, and says so.
+pub fn report(jobs: &[Job], plan: &Plan, report: &mut Report<'_>) -> Result<(), Failure> {
     let mut done = Vec::new();
-    for job in jobs(arguments, inputs, &arguments.output)? {
-        let converted = convert(arguments, &job)?;
+    for job in jobs {
+        let converted = convert(job, plan)?;
         if !report.json {
             writeln!(report.out, "{converted}")?;
         }
@@ -90,28 +112,39 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     if report.json {
         report.json(&json!({ "files": done }))?;
     }
-    Ok(Exit::Good)
+    Ok(())
 }
 
 /// Tables that become one file.
-struct Job {
-    inputs: Vec<(PathBuf, Format)>,
-    output: PathBuf,
-    format: Format,
+pub struct Job {
+    /// What is read, in this order.
+    pub inputs: Vec<(PathBuf, Format)>,
+    /// What is written.
+    pub output: PathBuf,
+    /// Its format.
+    pub format: Format,
+}
+
+/// How jobs are done.
+pub struct Plan {
+    /// How inputs are read.
+    pub input: InputOptions,
+    /// Rows of a row group, for the formats that have them; `None` for the default.
+    pub row_group_rows: Option<u64>,
+    /// Folders that outputs lack are made.
+    pub makes_folders: bool,
 }
 
 fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job>, Failure> {
-    let with_format =
-        |found: &Found| Ok((found.path.clone(), Format::of(&found.path, arguments.from, "say which with --from")?));
     if !is_folder(out) {
-        let format = Format::of(out, arguments.to, "say which with --to, or end a folder's name with /")?;
-        let inputs = inputs.iter().map(with_format).collect::<Result<_, Failure>>()?;
+        let format = Format::of_output(out, arguments.to, "say which with --to, or end a folder's name with /")?;
+        let inputs = inputs.iter().map(|found| found.with_format(arguments.from)).collect::<Result<_, Failure>>()?;
         return Ok(vec![Job { inputs, output: out.to_owned(), format }]);
     }
     let format = arguments.to.unwrap_or(Format::Ent);
     let mut jobs: Vec<Job> = Vec::new();
     for found in &inputs {
-        let output = out.join(&found.relative).with_extension(format.extension());
+        let output = out.join(without_compression(&found.relative)).with_extension(format.extension());
         if let Some(other) = jobs.iter().find(|job| job.output == output) {
             return Err(Failure::usage(format!(
                 "{} and {} would both become {}",
@@ -120,7 +153,7 @@ fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job
                 output.display()
             )));
         }
-        jobs.push(Job { inputs: vec![with_format(found)?], output, format });
+        jobs.push(Job { inputs: vec![found.with_format(arguments.from)?], output, format });
     }
     Ok(jobs)
 }
@@ -138,32 +171,26 @@ struct Converted<'a> {
     seconds: f64,
 }
 
-fn convert<'a>(arguments: &Arguments, job: &'a Job) -> Result<Converted<'a>, Failure> {
+fn convert<'a>(job: &'a Job, plan: &Plan) -> Result<Converted<'a>, Failure> {
     let started = Instant::now();
     let mut input_bytes = 0;
     for (path, _) in &job.inputs {
         refuse_same(path, &job.output)?;
         input_bytes += fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     }
-    let options = InputOptions {
-        columns: arguments.columns.clone().map(|names| names.0),
-        threads: threads(arguments.threads),
-        csv: arguments.csv.options(),
-        ..InputOptions::default()
-    };
-    let input = open(job, &options)?;
-    let whole_days = job.format == Format::Parquet && has_whole_days(job, &input.schema(), &options)?;
-    let output_options = OutputOptions {
-        row_group_rows: arguments.row_group_rows.map(u64::from),
-        threads: threads(arguments.threads),
-        whole_days,
-    };
-    let (rows, output_bytes) = write(arguments, job, input, &output_options)?;
+    let input = open(&job.inputs, &plan.input)?;
+    let whole_days = job.format == Format::Parquet && has_whole_days(job, &input.schema(), &plan.input)?;
+    let (row_group_rows, threads) = (plan.row_group_rows, plan.input.threads);
+    if let Some(folder) = job.output.parent().filter(|_| plan.makes_folders) {
+        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
+    }
+    let (rows, output_bytes) = write(job, input, &OutputOptions { row_group_rows, threads, whole_days })?;
     Ok(Converted { job, rows, input_bytes, output_bytes, seconds: started.elapsed().as_secs_f64() })
 }
 
-fn open(job: &Job, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
-    Ok(match job.inputs.as_slice() {
+/// Opens tables of one schema as one.
+pub fn open(inputs: &[(PathBuf, Format)], options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    Ok(match inputs {
         [(path, format)] => input::open(path, *format, options)?,
         several => Box::new(Chained::new(several.to_vec(), options.clone())?),
     })
@@ -176,7 +203,7 @@ fn has_whole_days(job: &Job, schema: &Schema, options: &InputOptions) -> Result<
         return Ok(false);
     }
     let options = InputOptions { columns: Some(names), ..options.clone() };
-    for batch in open(job, &options)? {
+    for batch in open(&job.inputs, &options)? {
         if !output::are_whole_days(&batch?) {
             return Ok(false);
         }
@@ -184,15 +211,7 @@ fn has_whole_days(job: &Job, schema: &Schema, options: &InputOptions) -> Result<
     Ok(true)
 }
 
-fn write(
-    arguments: &Arguments,
-    job: &Job,
-    mut input: Box<dyn Input>,
-    options: &OutputOptions,
-) -> Result<(u64, u64), Failure> {
-    if let Some(folder) = job.output.parent().filter(|_| is_folder(&arguments.output)) {
-        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
-    }
+fn write(job: &Job, mut input: Box<dyn Input>, options: &OutputOptions) -> Result<(u64, u64), Failure> {
     let mut output = output::create(&job.output, job.format, &input.schema(), options)?;
     let progress = Progress::new(&job.output.display().to_string());
     let of_rows = input.rows().map_or(String::new(), |rows| format!(" of {}", units::grouped(rows)));

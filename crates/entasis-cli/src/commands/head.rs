@@ -10,13 +10,13 @@ use super::{OneInput, Report};
 use crate::cells;
 use crate::exit::{Exit, Failure};
 use crate::input::InputOptions;
-use crate::output;
+use crate::output::{self, Csv, Ndjson, Text};
 use crate::table::Table;
 
 /// Show the first rows of a table
 ///
 /// In the table that is shown, ∅ stands for null and … for the rest of a value that is too long. Dates and times that no calendar has are
-/// shown as numbers with their unit. --format csv and --json have every value in full.
+/// shown as numbers with their unit. --format csv, ndjson and --json have every value in full.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -36,6 +36,7 @@ pub struct Arguments {
 enum Shape {
     Table,
     Csv,
+    Ndjson,
     Arrow,
 }
 
@@ -44,6 +45,7 @@ Examples:
   entasis head trips.ent
   entasis head trips.parquet -n 3 --columns city,price
   entasis head trips.ent --format csv > first.csv
+  entasis head trips.ent --format ndjson | jq .price
   entasis head trips.ent -n 1000 --format arrow > first.arrows
 
 JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]}";
@@ -62,19 +64,20 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     };
     let input = arguments.input.open(options)?;
     let schema = input.schema();
-    if arguments.format == Shape::Csv && !report.json {
-        output::check_csv(&arguments.input.path, &schema)?;
-    }
+    // What a format of text can't hold is told before anything is read.
+    let path = &arguments.input.path;
+    let text: Option<Box<dyn Text>> = match arguments.format {
+        Shape::Csv if !report.json => Some(Box::new(Csv::new(path, &schema)?)),
+        Shape::Ndjson if !report.json => Some(Box::new(Ndjson::new(path, &schema)?)),
+        _ => None,
+    };
     let batches = input.collect::<Result<Vec<_>, Failure>>()?;
-    let failure = |error| Failure::arrow(&arguments.input.path, error);
-    match (report.json, arguments.format) {
-        (true, _) => {
-            let value = to_json(&schema, &batches).map_err(failure)?;
-            report.json(&value)?;
-        }
-        (false, Shape::Table) => to_table(&schema, &batches).map_err(failure)?.print(report.out)?,
-        (false, Shape::Csv) => report.out.write_all(&output::csv_text(&arguments.input.path, &schema, &batches)?)?,
-        (false, Shape::Arrow) => to_arrow(report, &schema, &batches).map_err(to_output)?,
+    let failure = |error| Failure::arrow(path, error);
+    match text {
+        Some(text) => report.out.write_all(&output::whole_text(&*text, &batches)?)?,
+        None if report.json => report.json(&to_json(&schema, &batches).map_err(failure)?)?,
+        None if arguments.format == Shape::Arrow => to_arrow(report, &schema, &batches).map_err(to_output)?,
+        None => to_table(&schema, &batches).map_err(failure)?.print(report.out)?,
     }
     Ok(Exit::Good)
 }
@@ -87,41 +90,16 @@ fn to_output(error: ArrowError) -> Failure {
     }
 }
 
-/// Calls `cell` with every value as text, row by row; nulls are `None`.
-fn for_each_row(batches: &[RecordBatch], mut row: impl FnMut(Vec<Option<String>>)) -> Result<(), ArrowError> {
-    for batch in batches {
-        let columns = batch.columns();
-        let formatters = columns.iter().map(|column| cells::formatter(column)).collect::<Result<Vec<_>, _>>()?;
-        let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
-        for index in 0..batch.num_rows() {
-            let cells = formatters.iter().zip(&nulls).map(|(formatter, nulls)| {
-                let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
-                valid.then(|| formatter.value(index).to_string())
-            });
-            row(cells.collect());
-        }
-    }
-    Ok(())
-}
-
 fn to_table(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Table, ArrowError> {
-    let columns = schema.fields().iter().map(|field| (field.name().clone(), field.data_type().is_numeric()));
-    let mut table = Table::with_columns(columns);
-    for_each_row(batches, |cells| {
-        table.row(cells.into_iter().map(|cell| cell.unwrap_or_else(|| "∅".to_owned())).collect());
-    })?;
+    let mut table = cells::table(schema);
+    batches.iter().try_for_each(|batch| cells::add_rows(batch, &mut table))?;
     Ok(table)
 }
 
 fn to_json(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Value, ArrowError> {
-    let columns: Vec<Value> = schema
-        .fields()
-        .iter()
-        .map(|field| json!({ "name": field.name(), "type": field.data_type().to_string() }))
-        .collect();
     let mut rows = Vec::new();
-    for_each_row(batches, |cells| rows.push(json!(cells)))?;
-    Ok(json!({ "columns": columns, "rows": rows }))
+    batches.iter().try_for_each(|batch| cells::for_each_row(batch, |cells| rows.push(json!(cells))))?;
+    Ok(json!({ "columns": cells::columns_to_json(schema), "rows": rows }))
 }
 
 fn to_arrow(report: &mut Report<'_>, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<(), ArrowError> {

@@ -1,11 +1,13 @@
 //! The commands, one file each.
 
 mod bench;
+mod cat;
 mod convert;
 mod demo;
 mod head;
 mod inspect;
 mod schema;
+mod stats;
 mod verify;
 
 use std::io::Write;
@@ -18,7 +20,7 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
-use crate::input::{self, CsvOptions, Input, InputOptions};
+use crate::input::{self, InferRows, Input, InputOptions, TextOptions};
 use crate::paths;
 
 /// Entasis: columnar files (.ent) that are small, fast to decode, and open at once.
@@ -50,7 +52,9 @@ enum Command {
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Head(head::Arguments),
+    Cat(cat::Arguments),
     Schema(schema::Arguments),
+    Stats(stats::Arguments),
     Verify(verify::Arguments),
     Bench(bench::Arguments),
     Demo(demo::Arguments),
@@ -63,6 +67,8 @@ pub fn run(arguments: Arguments, out: &mut dyn Write) -> Result<Exit, Failure> {
         Command::Convert(arguments) => convert::run(&arguments, &mut report),
         Command::Inspect(arguments) => inspect::run(&arguments, &mut report),
         Command::Head(arguments) => head::run(&arguments, &mut report),
+        Command::Cat(arguments) => cat::run(&arguments, &mut report),
+        Command::Stats(arguments) => stats::run(&arguments, &mut report),
         Command::Schema(arguments) => schema::run(&arguments, &mut report),
         Command::Verify(arguments) => verify::run(&arguments, &mut report),
         Command::Bench(arguments) => bench::run(&arguments, &mut report),
@@ -89,7 +95,7 @@ impl Report<'_> {
 /// A file to read, and which columns of it.
 #[derive(Args)]
 struct OneInput {
-    /// File to read: .ent, .parquet, .csv or .arrow
+    /// File to read: .ent, .parquet, .csv, .ndjson or .arrow
     #[arg(value_name = "FILE")]
     path: PathBuf,
 
@@ -103,7 +109,7 @@ struct OneInput {
     from: Option<Format>,
 
     #[command(flatten)]
-    csv: CsvArguments,
+    text: TextArguments,
 }
 
 impl OneInput {
@@ -111,7 +117,7 @@ impl OneInput {
         paths::require_file(&self.path)?;
         let format = Format::of(&self.path, self.from, "say which with --from")?;
         let options =
-            InputOptions { columns: self.columns.clone().map(|names| names.0), csv: self.csv.options(), ..options };
+            InputOptions { columns: self.columns.clone().map(|names| names.0), text: self.text.options(), ..options };
         input::open(&self.path, format, &options)
     }
 }
@@ -129,39 +135,34 @@ fn column_names(text: &str) -> Result<ColumnNames, String> {
     Ok(ColumnNames(if is_there { record.iter().map(str::to_owned).collect() } else { vec![String::new()] }))
 }
 
-/// How CSV is read.
+/// How CSV and NDJSON are read.
 #[derive(Args)]
-struct CsvArguments {
-    /// CSV: rows to look at for the columns' types, or `all`. A column gets the type of most of its values there; a value of
-    /// another kind, there or further on, is an error that names line and column
-    #[arg(long, value_name = "ROWS", value_parser = rows_or_all, default_value = "10000")]
-    infer_rows: RowsOrAll,
+struct TextArguments {
+    /// CSV, NDJSON: rows to look at for the columns' types, or `all`; 10,000 of CSV and all of NDJSON (of which `head` looks at
+    /// the first 10,000, too) if not given. A value of another kind, there or further on, is an error that names line and column
+    #[arg(long, value_name = "ROWS", value_parser = infer_rows)]
+    infer_rows: Option<InferRows>,
 
-    /// CSV: types that are stated instead, as `zip=string,price=float64`; `*` is every column. Types: string, bool, int8 to
-    /// int64, uint8 to uint64, float32, float64, date, time, timestamp, or as Arrow writes them
+    /// CSV, NDJSON: types that are stated instead, as `zip=string,price=float64`; `*` is every column, `address.zip` a field of
+    /// NDJSON's objects. Types: string, bool, int8 to int64, uint8 to uint64, float32, float64, date, time, timestamp, or as
+    /// Arrow writes them
     #[arg(long, value_name = "NAME=TYPE", value_parser = stated_types)]
     types: Vec<StatedTypes>,
 }
 
-impl CsvArguments {
-    fn options(&self) -> CsvOptions {
-        CsvOptions {
-            infer_rows: self.infer_rows.0,
+impl TextArguments {
+    fn options(&self) -> TextOptions {
+        TextOptions {
+            infer_rows: self.infer_rows.unwrap_or_default(),
             types: self.types.iter().flat_map(|types| types.0.clone()).collect(),
         }
     }
 }
 
-/// A number of rows, or `None` for all.
-#[derive(Clone, Copy, Debug)]
-struct RowsOrAll(Option<usize>);
-
-fn rows_or_all(text: &str) -> Result<RowsOrAll, String> {
+fn infer_rows(text: &str) -> Result<InferRows, String> {
     match text {
-        "all" => Ok(RowsOrAll(None)),
-        rows => {
-            rows.parse().map(|rows| RowsOrAll(Some(rows))).map_err(|_| "not a number of rows, nor `all`".to_owned())
-        }
+        "all" => Ok(InferRows::All),
+        rows => rows.parse().map(InferRows::First).map_err(|_| "not a number of rows, nor `all`".to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use entasis::{Damage, Reader};
 use serde_json::{Value, json};
 
-use super::{ColumnNames, CsvArguments, Report, column_names, threads};
+use super::{ColumnNames, Report, TextArguments, column_names, threads};
 use crate::compare::{self, Stream};
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
@@ -44,7 +44,7 @@ pub struct Arguments {
     columns: Option<ColumnNames>,
 
     #[command(flatten)]
-    csv: CsvArguments,
+    text: TextArguments,
 }
 
 const AFTER_HELP: &str = "\
@@ -136,7 +136,7 @@ pub fn damages(reader: &Reader) -> Result<Vec<Damage>, Failure> {
 fn differ(arguments: &Arguments, files: [(&PathBuf, Format); 2]) -> Result<Option<compare::Difference>, Failure> {
     let options = InputOptions {
         columns: arguments.columns.clone().map(|names| names.0),
-        csv: arguments.csv.options(),
+        text: arguments.text.options(),
         threads: threads(None),
         ..InputOptions::default()
     };

@@ -1,6 +1,5 @@
 //! CSV in: types by a look at the first rows (or as stated), then arrow-rs' reader. What doesn't fit is told with line and column.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,13 +11,14 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use super::csv_blank::BlankLines;
 use super::csv_quotes::{OpenQuote, Quotes};
 use super::csv_range::RangeCheck;
-use super::{Counted, CsvOptions, Input, InputOptions, Position, csv_error, csv_types, open_counted};
+use super::text::{self, Text};
+use super::{InferRows, Input, InputOptions, Position, TextOptions, csv_error, csv_types};
 use crate::columns::Picks;
 use crate::exit::Failure;
 
 struct CsvInput {
     path: PathBuf,
-    reader: Reader<Quotes<BlankLines<Counted<File>>>>,
+    reader: Reader<Quotes<BlankLines<Text>>>,
     open_quote: OpenQuote,
     position: Position,
     /// Of the whole file.
@@ -35,16 +35,16 @@ struct CsvInput {
 
 /// Opens a CSV file whose first line holds the names.
 pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
-    let file_schema = Arc::new(schema(path, &options.csv)?);
+    let file_schema = Arc::new(schema(path, &options.text)?);
     let picks = options.columns.as_ref().map(|names| Picks::new(&file_schema, names, path)).transpose()?;
     let schema = picks.as_ref().map_or(file_schema.clone(), Picks::schema);
-    let (file, position) = open_counted(path)?;
+    let (text, position) = text::open(path)?;
     let mut builder = ReaderBuilder::new(file_schema.clone()).with_header(true).with_batch_size(options.batch_rows);
     if let Some(picks) = &picks {
         builder = builder.with_projection(picks.roots());
     }
-    let (file, open_quote) = Quotes::new(BlankLines::new(file));
-    let reader = builder.build(file).map_err(|error| Failure::arrow(path, error))?;
+    let (text, open_quote) = Quotes::new(BlankLines::new(text));
+    let reader = builder.build(text).map_err(|error| Failure::arrow(path, error))?;
     let columns = picks.as_ref().map_or_else(|| (0..file_schema.fields().len()).collect(), Picks::roots);
     let picks = picks.as_ref().map(Picks::among_roots);
     Ok(Box::new(CsvInput {
@@ -63,8 +63,8 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failu
 }
 
 /// Names from the first line, types from the first rows, stated types over both.
-fn schema(path: &Path, options: &CsvOptions) -> Result<Schema, Failure> {
-    let mut fields = csv_types::infer(path, options.infer_rows)?;
+fn schema(path: &Path, options: &TextOptions) -> Result<Schema, Failure> {
+    let mut fields = csv_types::infer(path, options.infer_rows.limit(Some(InferRows::FIRST)))?;
     for (name, data_type) in &options.types {
         let mut named = fields.iter_mut().filter(|field| field.name() == name || name == "*").peekable();
         if named.peek().is_none() {

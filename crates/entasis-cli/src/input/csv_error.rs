@@ -1,7 +1,6 @@
 //! Where in a CSV file something is wrong: the line as an editor counts it, and the column by number and name.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
@@ -11,21 +10,22 @@ use arrow_schema::{ArrowError, Field, Schema};
 use csv::ByteRecord;
 
 use super::csv_blank::BlankLines;
+use super::text::{self, Text};
 use crate::exit::Failure;
 use crate::table::printable;
 
 /// Reads records of any number of fields, and knows where they are.
 pub struct Scanner {
     path: PathBuf,
-    reader: csv::Reader<BlankLines<File>>,
+    reader: csv::Reader<BlankLines<Text>>,
     names: Vec<String>,
 }
 
 impl Scanner {
     /// Opens the file and reads the names on its first line.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(BlankLines::new(file));
+        let (text, _) = text::open(path)?;
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(BlankLines::new(text));
         let header = reader.byte_headers().map_err(|error| failure(path, error))?.clone();
         let mut scanner = Scanner { path: path.to_owned(), reader, names: Vec::new() };
         if header.is_empty() {
@@ -81,10 +81,8 @@ fn newlines(text: &[u8]) -> usize {
 /// A record's position is the end of the one before: line ends and blank lines may stand between.
 fn leading_newlines(path: &Path, offset: u64) -> u64 {
     let count = || -> std::io::Result<u64> {
-        let mut file = BufReader::new(File::open(path)?);
-        file.seek(SeekFrom::Start(offset))?;
         let mut lines = 0;
-        for byte in file.bytes() {
+        for byte in BufReader::new(text::open_at(path, offset)?).bytes() {
             match byte? {
                 b'\n' => lines += 1,
                 b'\r' => (),
@@ -99,7 +97,7 @@ fn leading_newlines(path: &Path, offset: u64) -> u64 {
 
 fn failure(path: &Path, error: csv::Error) -> Failure {
     match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::io(path, &error),
+        csv::ErrorKind::Io(error) => Failure::read(path, error),
         other => Failure::corrupt(path, format!("{other:?}")),
     }
 }

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 ///
 /// A column gets the type that most of its values have, so that a bad number is an error with its place instead of a column of numbers
 /// that silently became text. Numbers with leading zeros (`00501`) are codes: text.
-pub fn infer(path: &Path, row_limit: Option<usize>) -> Result<Vec<Field>, Failure> {
+pub fn infer(path: &Path, row_limit: Option<u64>) -> Result<Vec<Field>, Failure> {
     let mut scanner = Scanner::open(path)?;
     let names = scanner.names().to_vec();
     let mut tallies = vec![Tally::default(); names.len()];

@@ -9,7 +9,13 @@ mod csv_types;
 mod ent;
 mod guarded;
 mod ipc;
+mod ndjson;
+mod ndjson_lines;
+mod ndjson_shape;
+#[cfg(feature = "orc")]
+mod orc;
 mod parquet;
+mod text;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -49,28 +55,48 @@ pub struct InputOptions {
     pub row_limit: Option<u64>,
     /// Threads that may decode, where the format can use them.
     pub threads: usize,
-    /// How CSV is read.
-    pub csv: CsvOptions,
+    /// How text is read.
+    pub text: TextOptions,
 }
 
 impl Default for InputOptions {
     fn default() -> Self {
-        InputOptions { columns: None, batch_rows: 65_536, row_limit: None, threads: 1, csv: CsvOptions::default() }
+        InputOptions { columns: None, batch_rows: 65_536, row_limit: None, threads: 1, text: TextOptions::default() }
     }
 }
 
-/// How CSV is read, since its text doesn't tell.
-#[derive(Clone, Debug)]
-pub struct CsvOptions {
-    /// Rows that are looked at to tell the columns' types; `None` for all.
-    pub infer_rows: Option<usize>,
+/// How CSV and NDJSON are read, since their text doesn't tell.
+#[derive(Clone, Debug, Default)]
+pub struct TextOptions {
+    /// Rows that are looked at to tell the columns' types.
+    pub infer_rows: InferRows,
     /// Types that are stated instead of inferred, by column.
     pub types: Vec<(String, DataType)>,
 }
 
-impl Default for CsvOptions {
-    fn default() -> Self {
-        CsvOptions { infer_rows: Some(10_000), types: Vec::new() }
+/// How many rows are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InferRows {
+    /// What suits the format: 10,000 of CSV, all of NDJSON, whose rare fields are often far in.
+    #[default]
+    Usual,
+    /// So many.
+    First(u64),
+    /// Every row.
+    All,
+}
+
+impl InferRows {
+    /// What looking at the first rows means.
+    const FIRST: u64 = 10_000;
+
+    /// The number of rows, or `None` for all; `usual` is what suits the format.
+    fn limit(self, usual: Option<u64>) -> Option<u64> {
+        match self {
+            InferRows::Usual => usual,
+            InferRows::First(rows) => Some(rows),
+            InferRows::All => None,
+        }
     }
 }
 
@@ -81,7 +107,15 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
         Format::Ent => ent::open(path, options)?,
         Format::Parquet => guarded::open(path, || parquet::open(path, options))?,
         Format::Csv => csv::open(path, options)?,
+        Format::Ndjson => ndjson::open(path, options)?,
         Format::Arrow | Format::ArrowStream => guarded::open(path, || ipc::open(path, options))?,
+        #[cfg(feature = "orc")]
+        Format::Orc => orc::open(path, options)?,
+        #[cfg(not(feature = "orc"))]
+        Format::Orc => {
+            let what = "this build doesn't read ORC: build it with the feature `orc`";
+            return Err(Failure::usage(format!("{}: {what}", path.display())));
+        }
     };
     Ok(match options.row_limit {
         Some(limit) => Box::new(Limited { input, left: limit }),

@@ -4,84 +4,62 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_csv::Writer;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_csv::WriterBuilder;
+use arrow_schema::SchemaRef;
 
-use super::{Output, Sink};
+use super::text::Text;
 use crate::cells;
 use crate::exit::Failure;
 
-struct CsvOutput {
+/// A table as CSV.
+pub struct Csv {
     path: PathBuf,
-    writer: Writer<Sink>,
-    rows_done: u64,
-    /// The line of names is written with the first batch; a table without rows has none but still names.
-    schema: Option<SchemaRef>,
+    schema: SchemaRef,
 }
 
-/// Begins a CSV file.
-pub fn create(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>, Failure> {
-    check(path, schema)?;
-    let writer = Writer::new(Sink::create(path)?);
-    Ok(Box::new(CsvOutput { path: path.to_owned(), writer, rows_done: 0, schema: Some(schema.clone()) }))
-}
-
-/// Fails with the names of the columns that CSV can't hold; `path` is what the message begins with.
-pub fn check(path: &Path, schema: &SchemaRef) -> Result<(), Failure> {
-    let nested = schema.fields().iter().filter(|field| field.data_type().is_nested());
-    let nested: Vec<&str> = nested.map(|field| field.name().as_str()).collect();
-    if nested.is_empty() {
-        return Ok(());
-    }
-    let names = nested.join(", ");
-    Err(Failure::usage(format!(
-        "{}: CSV can't hold nested values: {names} (choose other columns with --columns)",
-        path.display()
-    )))
-}
-
-impl Output for CsvOutput {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        self.schema = None;
-        self.writer.write(batch).map_err(|error| failure(&self.path, batch, self.rows_done, error))?;
-        self.rows_done += batch.num_rows() as u64;
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<u64, Failure> {
-        if let Some(schema) = self.schema.take() {
-            self.write(&RecordBatch::new_empty(schema))?;
+impl Csv {
+    /// Fails with the names of the columns that CSV can't hold; `path` is what messages begin with.
+    pub fn new(path: &Path, schema: &SchemaRef) -> Result<Self, Failure> {
+        let nested = schema.fields().iter().filter(|field| field.data_type().is_nested());
+        let nested: Vec<&str> = nested.map(|field| field.name().as_str()).collect();
+        if nested.is_empty() {
+            return Ok(Csv { path: path.to_owned(), schema: schema.clone() });
         }
-        self.writer.into_inner().commit(&self.path)
+        Err(Failure::usage(format!(
+            "{}: CSV can't hold nested values: {} (choose other columns with --columns, or NDJSON, which holds them)",
+            path.display(),
+            nested.join(", ")
+        )))
+    }
+
+    fn text(&self, batch: &RecordBatch, header: bool, rows_done: u64) -> Result<Vec<u8>, Failure> {
+        let mut writer = WriterBuilder::new().with_header(header).build(Vec::new());
+        let written = writer.write(batch);
+        written.map_err(|error| {
+            without_calendar(&self.path, batch, rows_done).unwrap_or_else(|| Failure::arrow(&self.path, error))
+        })?;
+        Ok(writer.into_inner())
     }
 }
 
-/// Names and rows as CSV, as text: a value without one leaves no half of it on the screen.
-pub fn text_of(path: &Path, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, Failure> {
-    let mut writer = Writer::new(Vec::new());
-    let mut rows_done = 0;
-    for batch in [&RecordBatch::new_empty(schema.clone())].into_iter().chain(batches) {
-        writer.write(batch).map_err(|error| failure(path, batch, rows_done, error))?;
-        rows_done += batch.num_rows() as u64;
+impl Text for Csv {
+    fn head(&self) -> Result<Vec<u8>, Failure> {
+        self.text(&RecordBatch::new_empty(self.schema.clone()), true, 0)
     }
-    Ok(writer.into_inner())
+
+    fn rows(&self, batch: &RecordBatch, rows_done: u64) -> Result<Vec<u8>, Failure> {
+        self.text(batch, false, rows_done)
+    }
 }
 
-/// The CSV writer says `CsvError` to a value that has no text and to a full disk alike.
-fn failure(path: &Path, batch: &RecordBatch, rows_done: u64, error: ArrowError) -> Failure {
-    match (without_text(batch), error) {
-        (Some((column, row)), _) => {
-            let name = batch.schema_ref().field(column).name().clone();
-            let value = cells::formatter(batch.column(column)).map(|cells| cells.value(row).to_string());
-            let (row, value) = (rows_done + row as u64, value.unwrap_or_default());
-            Failure::corrupt(
-                path,
-                format!("column {name:?}, row {row}: no calendar has {value}; CSV has no other text"),
-            )
-        }
-        (None, ArrowError::CsvError(what)) => Failure::unusable(path, what),
-        (None, other) => Failure::arrow(path, other),
-    }
+/// Names the value of a batch that no calendar has.
+pub fn without_calendar(path: &Path, batch: &RecordBatch, rows_done: u64) -> Option<Failure> {
+    let (column, row) = without_text(batch)?;
+    let name = batch.schema_ref().field(column).name().clone();
+    let value = cells::formatter(batch.column(column)).map(|cells| cells.value(row).to_string());
+    let (row, value) = (rows_done + row as u64, value.unwrap_or_default());
+    let what = format!("column {name:?}, row {row}: no calendar has {value}; there is no other text for it");
+    Some(Failure::corrupt(path, what))
 }
 
 /// Column and row of the first value that Arrow can't write as text: a date or time outside every calendar.

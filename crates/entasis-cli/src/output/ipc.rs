@@ -33,8 +33,8 @@ pub fn create_file(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>, F
 }
 
 /// Begins an IPC stream.
-pub fn create_stream(path: &Path, schema: &SchemaRef) -> Result<Box<dyn Output>, Failure> {
-    let writer = StreamWriter::try_new(Sink::create(path)?, schema).map_err(|error| Failure::arrow(path, error))?;
+pub fn create_stream(path: &Path, schema: &SchemaRef, sink: Sink) -> Result<Box<dyn Output>, Failure> {
+    let writer = StreamWriter::try_new(sink, schema).map_err(|error| Failure::arrow(path, error))?;
     Ok(Box::new(StreamOutput { path: path.to_owned(), writer }))
 }
 

@@ -5,9 +5,11 @@ mod dates;
 mod dictionaries;
 mod ent;
 mod ipc;
+mod ndjson;
 mod parquet;
+mod text;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -17,9 +19,11 @@ use entasis::atomic::AtomicFile;
 use crate::exit::Failure;
 use crate::format::Format;
 
-pub use self::csv::{check as check_csv, text_of as csv_text};
+pub use self::csv::Csv;
 pub use self::dates::{are_whole_days, names as names_with_date64};
+pub use self::ndjson::Ndjson;
 pub use self::parquet::zstd;
+pub use self::text::{Text, whole as whole_text};
 
 /// A table that is being written. Dropped before its end, it leaves nothing.
 pub trait Output {
@@ -51,10 +55,33 @@ pub fn create(
     match format {
         Format::Ent => ent::create(path, schema, options),
         Format::Parquet => parquet::create(path, schema, options),
-        Format::Csv => csv::create(path, schema),
         Format::Arrow => ipc::create_file(path, schema),
-        Format::ArrowStream => ipc::create_stream(path, schema),
+        Format::Csv => text::create(path, Csv::new(path, schema)?, Sink::create(path)?),
+        Format::Ndjson => text::create(path, Ndjson::new(path, schema)?, Sink::create(path)?),
+        Format::ArrowStream => ipc::create_stream(path, schema, Sink::create(path)?),
+        Format::Orc => Err(Failure::usage(format!("{}: ORC is read, not written", path.display()))),
     }
+}
+
+/// Begins a table on standard output, in a format that needs no more than to be written from its beginning to its end.
+pub fn create_standard(format: StreamFormat, schema: &SchemaRef) -> Result<Box<dyn Output>, Failure> {
+    let path = Path::new("standard output");
+    match format {
+        StreamFormat::Csv => text::create(path, Csv::new(path, schema)?, Sink::standard()),
+        StreamFormat::Ndjson => text::create(path, Ndjson::new(path, schema)?, Sink::standard()),
+        StreamFormat::Arrow => ipc::create_stream(path, schema, Sink::standard()),
+    }
+}
+
+/// What [`create_standard`] writes.
+#[derive(Clone, Copy, Debug)]
+pub enum StreamFormat {
+    /// Comma-separated values.
+    Csv,
+    /// A JSON object per line.
+    Ndjson,
+    /// Arrow IPC, stream format.
+    Arrow,
 }
 
 /// Writes a whole file at once.
@@ -64,34 +91,62 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     sink.commit(path).map(drop)
 }
 
-/// A buffered [`AtomicFile`] that knows its size.
+/// A buffered file, or standard output, that knows its size.
 struct Sink {
-    file: BufWriter<AtomicFile>,
+    target: BufWriter<Target>,
     size_bytes: u64,
+}
+
+enum Target {
+    File(AtomicFile),
+    Standard(Stdout),
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::File(file) => file.write(bytes),
+            Target::Standard(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::File(file) => file.flush(),
+            Target::Standard(out) => out.flush(),
+        }
+    }
 }
 
 impl Sink {
     fn create(path: &Path) -> Result<Self, Failure> {
         const BUFFER_BYTES: usize = 1 << 20;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, AtomicFile::create(path)?);
-        Ok(Sink { file, size_bytes: 0 })
+        let target = BufWriter::with_capacity(BUFFER_BYTES, Target::File(AtomicFile::create(path)?));
+        Ok(Sink { target, size_bytes: 0 })
+    }
+
+    fn standard() -> Self {
+        Sink { target: BufWriter::new(Target::Standard(io::stdout())), size_bytes: 0 }
     }
 
     fn commit(self, path: &Path) -> Result<u64, Failure> {
-        let file = self.file.into_inner().map_err(|error| Failure::io(path, error.error()))?;
-        file.commit()?;
+        let target = self.target.into_inner().map_err(|error| Failure::io(path, error.error()))?;
+        match target {
+            Target::File(file) => file.commit()?,
+            Target::Standard(mut out) => out.flush().map_err(|error| Failure::io(path, &error))?,
+        }
         Ok(self.size_bytes)
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
+        let count = self.target.write(bytes)?;
         self.size_bytes += count as u64;
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.target.flush()
     }
 }

@@ -23,11 +23,19 @@ use crate::{Fixed, LARGE_VALUE_BYTES, with_lanes};
 pub struct EncodeOptions {
     /// How many encodings may stand above one another before only those without encoded children are left.
     pub max_depth: u8,
+    /// Ids of the encodings that may be chosen; `None` for all. Another is used only where none of these can hold the values.
+    pub allowed: Option<Vec<u8>>,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { max_depth: 3 }
+        Self { max_depth: 3, allowed: None }
+    }
+}
+
+impl EncodeOptions {
+    fn allows(&self, id: u8) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&id))
     }
 }
 
@@ -77,7 +85,6 @@ impl<'e> Encoder<'e> {
     }
 
     /// An encoder whose root uses encoding `id`.
-    #[cfg(test)]
     pub fn forcing(options: &'e EncodeOptions, id: u8) -> Self {
         Self { forced: Some(id), ..Self::new(options, None, None) }
     }
@@ -123,22 +130,24 @@ impl<'e> Encoder<'e> {
 
     /// Encodes with the encoding that promises the fewest bytes, decode price included.
     fn choose(&mut self, statistics: &Statistics<'_>) -> Result<EncodedNode> {
-        let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
-        self.best_bytes = f64::MAX;
-        for encoding in REGISTRY {
-            if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
-                let priced = bytes + encoding.price_bits() * statistics.rows as f64 / 8.0;
-                candidates.push((priced, encoding));
-                self.best_bytes = self.best_bytes.min(priced);
+        for is_allowed in [true, false] {
+            let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
+            self.best_bytes = f64::MAX;
+            for encoding in REGISTRY.into_iter().filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
+                if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
+                    let priced = bytes + encoding.price_bits() * statistics.rows as f64 / 8.0;
+                    candidates.push((priced, encoding));
+                    self.best_bytes = self.best_bytes.min(priced);
+                }
             }
-        }
-        candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
-        if self.depth == 0 {
-            self.distinct = statistics.known_distinct();
-        }
-        for (_, encoding) in candidates {
-            if let Some(node) = encoding.encode(statistics, self)? {
-                return Ok(node);
+            candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
+            if self.depth == 0 {
+                self.distinct = statistics.known_distinct();
+            }
+            for (_, encoding) in candidates {
+                if let Some(node) = encoding.encode(statistics, self)? {
+                    return Ok(node);
+                }
             }
         }
         Err(Error::InvalidArgument(format!("no encoding holds {}", statistics.column.values.physical())))

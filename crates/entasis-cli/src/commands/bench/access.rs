@@ -19,18 +19,22 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::accounted::{Account, Accounted, Network};
+use super::wide;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::units;
 
-/// Single rows, short ranges and the first rows of one column: time, requests and bytes
+/// Single rows, short ranges, the first rows of one column, and one column of many: time, requests and bytes
 ///
 /// Every question is put to a file read by position, to the same file mapped into memory, and to a store far away: that is the file
 /// again, with a latency for each request and a bandwidth for all, which are added to the time and not slept. Ten requests are under way
 /// at a time. A `cold` reader has just been opened, which isn't counted but where it is the question; a `warm` one has answered the same
 /// kind of question before, for other rows. The operating system has the file in memory in any case. Times are of the clock, on one
 /// thread. Before anything is timed, the rows are read by reading the whole columns, and every answer is compared with them.
+///
+/// Then tables of ten rows and many columns, made for the purpose, are opened in memory and in the store far away, each time to read
+/// another of their columns.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -41,6 +45,10 @@ pub struct Arguments {
     /// Rounds of measurement, each with other rows; the median counts
     #[arg(long, value_name = "COUNT", default_value = "15", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
+
+    /// Columns of the tables that are made and opened
+    #[arg(long, value_name = "COUNTS", default_value = "10,100,1000,10000,100000", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    widths: Vec<u32>,
 
     /// Milliseconds that the store far away takes to answer
     #[arg(long, value_name = "MS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
@@ -57,7 +65,7 @@ Examples:
   entasis bench access trips.ent --latency 100 --bandwidth 20 --json
 
 JSON: {\"file\", \"rows\", \"columns\": [name], \"latency_seconds\", \"bytes_per_second\",
-  \"accesses\": [{\"store\": \"file\" | \"mapped\" | \"remote\", \"question\", \"reader\": \"cold\" | \"warm\",
+  \"accesses\": [{\"store\": \"file\" | \"mapped\" | \"memory\" | \"remote\", \"question\", \"reader\": \"cold\" | \"warm\",
   \"seconds\": {\"median\", \"least\", \"most\"}, \"requests\", \"bytes\"}]}; requests and bytes are medians, and
   the seconds of `remote` hold those of the network";
 
@@ -85,13 +93,18 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     let progress = Progress::new("bench");
     let mut accesses = Vec::new();
     for (place, (store, source, network)) in stores.into_iter().enumerate() {
-        progress.set(place as f64 / 3.0, || store.to_owned());
+        progress.set(place as f64 / 4.0, || store.to_owned());
         let source = Accounted::new(source, network);
         for question in Question::ALL {
             for is_warm in [false, true].into_iter().filter(|is_warm| !(question == Question::Open && *is_warm)) {
                 accesses.push(bench.measure(store, &source, question, is_warm)?);
             }
         }
+    }
+    for (place, columns) in arguments.widths.iter().enumerate() {
+        let fraction = 0.75 + 0.25 * place as f64 / arguments.widths.len() as f64;
+        progress.set(fraction, || units::counted(u64::from(*columns), "column"));
+        accesses.extend(wide::measure(*columns as usize, network, rounds)?);
     }
     drop(progress);
     if report.json {
@@ -218,7 +231,7 @@ impl Bench {
             accounts.push(account);
             self.check(asked, &answer)?;
         }
-        Ok(Access::new(store, question, is_warm, seconds, accounts))
+        Ok(Access::new(store, question.words(), is_warm, seconds, accounts))
     }
 
     fn answer(&self, reader: &Reader, asked: &Asked) -> Result<RecordBatch, Failure> {
@@ -270,20 +283,22 @@ fn picked_from_all(reader: &Reader, projection: &Projection, rows: &[u64]) -> Re
 }
 
 /// What one question took.
-struct Access {
+pub struct Access {
     store: &'static str,
-    question: Question,
+    question: String,
     is_warm: bool,
     /// Ascending.
     seconds: Vec<f64>,
-    requests: u64,
+    /// The median of all rounds.
+    pub requests: u64,
     size_bytes: u64,
 }
 
 impl Access {
-    fn new(
+    /// Of rounds with their seconds, of which there is at least one, and what was read in each.
+    pub fn new(
         store: &'static str,
-        question: Question,
+        question: String,
         is_warm: bool,
         mut seconds: Vec<f64>,
         accounts: Vec<Account>,
@@ -307,11 +322,17 @@ impl Access {
         [self.seconds.len() / 2, 0, self.seconds.len() - 1].map(|place| self.seconds[place])
     }
 
+    /// The round in the middle.
+    #[cfg(test)]
+    pub fn median_seconds(&self) -> f64 {
+        self.times()[0]
+    }
+
     fn to_json(&self) -> Value {
         let [median, least, most] = self.times();
         json!({
             "store": self.store,
-            "question": self.question.words(),
+            "question": self.question,
             "reader": self.reader(),
             "seconds": { "median": median, "least": least, "most": most },
             "requests": self.requests,
@@ -324,7 +345,7 @@ fn print(out: &mut dyn Write, bench: &Bench, accesses: &[Access]) -> io::Result<
     writeln!(out, "Columns: {}", bench.names.join(", "))?;
     let mut table = Table::new(&["store", "question", "reader", ">time", ">least", ">most", ">requests", ">bytes"]);
     for access in accesses {
-        let mut row = vec![access.store.to_owned(), access.question.words(), access.reader().to_owned()];
+        let mut row = vec![access.store.to_owned(), access.question.clone(), access.reader().to_owned()];
         row.extend(access.times().map(units::seconds));
         row.extend([units::grouped(access.requests), units::bytes(access.size_bytes)]);
         table.row(row);

@@ -116,7 +116,7 @@ fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Fa
     let (mut cascades, mut size_bytes) = (Vec::new(), 0);
     for (path, record) in reader.column(0)?.tree() {
         let described = describe(&reader, &path, &record)?;
-        size_bytes += described.size_bytes;
+        size_bytes += described.stats.size_bytes;
         cascades.extend(Some(described.cascade_words()).filter(|words| !words.is_empty()));
     }
     Ok(Measured {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
-use entasis::{ReadRequest, Reader, WriteOptions, Writer};
+use entasis::{EncodeOptions, ReadRequest, Reader, WriteOptions, Writer};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -75,7 +75,7 @@ impl Contender {
 
     fn encode_batches(self, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Bytes, Failure> {
         let compression = match self {
-            Contender::Entasis => return encode_entasis(schema, batches),
+            Contender::Entasis => return encode_entasis(schema, batches, EncodeOptions::default()),
             Contender::ParquetPlain => Ok(Compression::UNCOMPRESSED),
             Contender::ParquetSnappy => Ok(Compression::SNAPPY),
             Contender::ParquetZstd => zstd(),
@@ -97,8 +97,9 @@ impl Contender {
     }
 }
 
-fn encode_entasis(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Bytes, Failure> {
-    let options = WriteOptions { threads: 1, ..WriteOptions::default() };
+/// The bytes of an Entasis file whose blocks are encoded as `encode` says.
+pub fn encode_entasis(schema: &SchemaRef, batches: &[RecordBatch], encode: EncodeOptions) -> Result<Bytes, Failure> {
+    let options = WriteOptions { threads: 1, encode, ..WriteOptions::default() };
     let mut writer = Writer::new(Vec::new(), schema.clone(), options)?;
     for batch in batches {
         writer.write(batch)?;

@@ -1,14 +1,17 @@
 //! `entasis bench`
 
+mod ablation;
 mod access;
 mod accounted;
 mod clock;
 mod columns;
 mod contenders;
+mod kernels;
 mod measure;
 mod source;
 mod tables;
 mod touch;
+mod wide;
 
 use std::path::PathBuf;
 
@@ -34,13 +37,17 @@ const AFTER_HELP: &str = "\
 Examples:
   entasis bench tables data/
   entasis bench columns data/taxi.parquet
-  entasis bench access taxi.ent";
+  entasis bench access taxi.ent
+  entasis bench kernels
+  entasis bench ablation data/";
 
 #[derive(Subcommand)]
 enum Command {
     Tables(tables::Arguments),
     Columns(columns::Arguments),
     Access(access::Arguments),
+    Kernels(kernels::Arguments),
+    Ablation(ablation::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -49,6 +56,8 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Tables(arguments) => tables::run(arguments, report),
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
+        Command::Kernels(arguments) => kernels::run(arguments, report),
+        Command::Ablation(arguments) => ablation::run(arguments, report),
     }
 }
 

@@ -12,7 +12,7 @@ use super::Report;
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-pub use summary::print_columns;
+pub use summary::{print_columns, type_words};
 
 /// Show what an Entasis file holds: its columns, how large each is and how it is encoded
 ///

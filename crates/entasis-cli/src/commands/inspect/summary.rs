@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::Report;
 use crate::describe::{Described, describe_all};
 use crate::exit::Failure;
-use crate::table::{Table, printable};
+use crate::table::{Table, printable, shortened};
 use crate::units;
 use crate::zone::Shown;
 
@@ -53,36 +53,32 @@ fn print_head(reader: &Reader, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Prints a table of columns; `demo` shows the same.
 pub fn print_columns(out: &mut dyn Write, columns: &[Described], file_bytes: u64) -> io::Result<()> {
+    /// A bound is for orientation: its beginning is enough.
+    const BOUND_WIDTH: usize = 24;
     let mut table = Table::new(&["column", "type", ">bytes", ">share", ">ratio", ">nulls", "min", "max", "encoded as"]);
     for column in columns {
-        let bound = |bound: &Option<Shown>| bound.as_ref().map_or(String::new(), |bound| cut(&bound.words()));
-        let ratio = column.decoded_bytes as f64 / column.size_bytes.max(1) as f64;
+        let bound = |bound: &Option<Shown>| {
+            bound.as_ref().map_or(String::new(), |bound| shortened(&bound.words(), BOUND_WIDTH))
+        };
+        let stats = &column.stats;
+        let ratio = column.decoded_bytes as f64 / stats.size_bytes.max(1) as f64;
         table.row(vec![
-            column.path.clone(),
-            type_words(&column.data_type),
-            units::grouped(column.size_bytes),
-            units::percent(column.size_bytes, file_bytes),
-            if column.size_bytes == 0 { "–".to_owned() } else { units::significant(ratio) },
-            units::grouped(column.null_count),
-            bound(&column.range.min),
-            bound(&column.range.max),
+            stats.path.clone(),
+            type_words(&stats.data_type),
+            units::grouped(stats.size_bytes),
+            units::percent(stats.size_bytes, file_bytes),
+            if stats.size_bytes == 0 { "–".to_owned() } else { units::significant(ratio) },
+            units::grouped(stats.null_count),
+            bound(&stats.range.min),
+            bound(&stats.range.max),
             column.cascade_words(),
         ]);
     }
     table.print(out)
 }
 
-/// A bound is for orientation: its beginning is enough.
-fn cut(text: &str) -> String {
-    const WIDTH: usize = 24;
-    match text.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 /// Fields of structs have lines of their own.
-fn type_words(data_type: &DataType) -> String {
+pub fn type_words(data_type: &DataType) -> String {
     match data_type {
         DataType::Struct(_) => "struct".to_owned(),
         other => other.to_string(),

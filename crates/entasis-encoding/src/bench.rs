@@ -1,0 +1,329 @@
+//! What `entasis bench kernels` runs: a block of a few vectors for each encoding, small enough for the first cache, its cascade rooted in
+//! that encoding. Not part of the crate's interface.
+
+use bytes::Bytes;
+
+use crate::chooser::chunk::{decoded_size_bytes, finished};
+use crate::chooser::{EncodeOptions, Encoder};
+use crate::encodings::{REGISTRY, validity::Validity};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::values::{BitBuffer, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use crate::{Block, BytesForm, Fixed, Limits, Parts, VECTOR_ROWS};
+
+/// A block whose root is a certain encoding.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Name of the encoding at the root.
+    pub encoding: &'static str,
+    /// The whole cascade, as `Dictionary(BitPacking)`.
+    pub cascade: String,
+    /// The values, in words.
+    pub values: &'static str,
+    /// Their number.
+    pub rows: usize,
+    /// Bytes of the block, head and all.
+    pub encoded_bytes: usize,
+    /// Bytes of the buffers that it decodes to.
+    pub decoded_bytes: usize,
+    block: Block,
+}
+
+impl Kernel {
+    /// Room for the decoded values.
+    pub fn output(&self) -> Decoded {
+        Decoded::new(self.block.physical(), BytesForm::Offsets32)
+    }
+
+    /// Decodes all values; what `out` held is forgotten.
+    ///
+    /// # Errors
+    /// None: the block was decoded before.
+    pub fn decode(&self, out: &mut Decoded) -> Result<()> {
+        out.clear();
+        self.block.decode(0..self.rows, out)
+    }
+}
+
+/// A kernel for each encoding: of the columns that it can hold, that on which it is smallest beside all others. Each has been decoded, and
+/// holds what went in.
+///
+/// # Errors
+/// An encoding that gives back other values than went in.
+pub fn kernels() -> Result<Vec<Kernel>> {
+    let samples = samples();
+    let mut best: Vec<Option<(f64, Kernel)>> = REGISTRY.iter().map(|_| None).collect();
+    for sample in &samples {
+        let mut kernels = Vec::new();
+        for (place, encoding) in REGISTRY.iter().enumerate() {
+            kernels.extend(sample.kernel(encoding.id(), encoding.name())?.map(|kernel| (place, kernel)));
+        }
+        let sizes: Vec<usize> = kernels.iter().map(|(_, kernel)| kernel.encoded_bytes).collect();
+        for (index, (place, kernel)) in kernels.into_iter().enumerate() {
+            let others = sizes.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, size)| *size);
+            let advantage = others.min().map_or(1.0, |other| other as f64 / sizes[index] as f64);
+            if best[place].as_ref().is_none_or(|(known, _)| advantage > *known) {
+                best[place] = Some((advantage, kernel));
+            }
+        }
+    }
+    Ok(best.into_iter().flatten().map(|(_, kernel)| kernel).collect())
+}
+
+/// Values of a kind that some encoding is made for.
+struct Sample {
+    words: &'static str,
+    validity: Option<BitBuffer>,
+    values: Stored,
+}
+
+enum Stored {
+    Null(usize),
+    Bool(BitBuffer),
+    U8(Vec<u8>),
+    U32(Vec<u32>),
+    I64(Vec<u64>),
+    F64(Vec<u64>),
+    Strings(Vec<String>),
+    Lists(Vec<u32>, Vec<u32>),
+    FixedLists(u32, Vec<u32>),
+    Structs(Vec<u32>, BitBuffer),
+}
+
+impl Sample {
+    /// The column under the encoding of this id; `None` if that can't hold it.
+    fn kernel(&self, id: u8, encoding: &'static str) -> Result<Option<Kernel>> {
+        let strings: Vec<&[u8]> = match &self.values {
+            Stored::Strings(strings) => strings.iter().map(String::as_bytes).collect(),
+            _ => Vec::new(),
+        };
+        let column = self.column(&strings);
+        let options = EncodeOptions::default();
+        // Validity stands above what the chooser takes for the values; no other encoding stands above it.
+        let is_validity = id == crate::encodings::Encoding::id(&Validity);
+        let root = match (is_validity, &column.validity) {
+            (true, Some(_)) => Encoder::new(&options, None, None).root(&column),
+            (false, None) => Encoder::forcing(&options, id).root(&column),
+            _ => return Ok(None),
+        };
+        let Ok(root) = root else { return Ok(None) };
+        let physical = column.values.physical();
+        let bytes = finished(&root, &physical, decoded_size_bytes(&column, false), false).bytes;
+        let encoded_bytes = bytes.len();
+        let block = Block::open(Bytes::from(bytes), &Parts::new(), None, &Limits::default())?;
+        let (cascade, rows) = (block.cascade().words(), column.rows);
+        let mut kernel = Kernel { encoding, cascade, values: self.words, rows, encoded_bytes, decoded_bytes: 0, block };
+        let mut out = kernel.output();
+        // Twice, for what the first time leaves in memory must not be added to.
+        for _ in 0..2 {
+            kernel.decode(&mut out)?;
+            if !holds(&column, &out) {
+                return Err(Error::InvalidArgument(format!("{encoding} gives back other values ({})", self.words)));
+            }
+        }
+        kernel.decoded_bytes = size_bytes(&out);
+        Ok(Some(kernel))
+    }
+
+    fn column<'a>(&'a self, strings: &'a [&'a [u8]]) -> Column<'a> {
+        let plain = |rows, values| Column { rows, validity: None, values };
+        let lanes32 = |lanes: &'a [u32]| Values::Fixed(Fixed::U32, Lanes::L32(lanes));
+        let column = match &self.values {
+            Stored::Null(rows) => plain(*rows, Values::Null),
+            Stored::Bool(bits) => plain(bits.len(), Values::Bool(bits.bits())),
+            Stored::U8(lanes) => plain(lanes.len(), Values::Fixed(Fixed::U8, Lanes::L8(lanes))),
+            Stored::U32(lanes) => plain(lanes.len(), lanes32(lanes)),
+            Stored::I64(lanes) => plain(lanes.len(), Values::Fixed(Fixed::I64, Lanes::L64(lanes))),
+            Stored::F64(lanes) => plain(lanes.len(), Values::Fixed(Fixed::F64, Lanes::L64(lanes))),
+            Stored::Strings(_) => plain(strings.len(), Values::Bytes(strings)),
+            Stored::Lists(offsets, items) => {
+                plain(offsets.len() - 1, Values::List(offsets, Box::new(plain(items.len(), lanes32(items)))))
+            }
+            Stored::FixedLists(size, items) => {
+                let child = Box::new(plain(items.len(), lanes32(items)));
+                plain(items.len() / *size as usize, Values::FixedList(*size, child))
+            }
+            Stored::Structs(lanes, bits) => {
+                let fields = vec![plain(lanes.len(), lanes32(lanes)), plain(bits.len(), Values::Bool(bits.bits()))];
+                plain(lanes.len(), Values::Struct(fields))
+            }
+        };
+        Column { validity: self.validity.as_ref().map(BitBuffer::bits), ..column }
+    }
+}
+
+/// Every kind of values, two vectors of numbers and one of strings.
+fn samples() -> Vec<Sample> {
+    const ROWS: usize = 2 * VECTOR_ROWS;
+    let mut random = Random::new(7);
+    let mut below =
+        |count: usize, limit: usize| -> Vec<u64> { (0..count).map(|_| random.below(limit) as u64).collect() };
+    let ascending = |steps: Vec<u64>| -> Vec<u64> {
+        steps.iter().scan(1_700_000_000_000, |last, step| Some(std::mem::replace(last, *last + step))).collect()
+    };
+    let narrow = |numbers: Vec<u64>| -> Vec<u32> { numbers.into_iter().map(|number| number as u32).collect() };
+    let floats = |numbers: Vec<f64>| -> Stored { Stored::F64(numbers.into_iter().map(f64::to_bits).collect()) };
+    let bits = |numbers: &[u64]| -> BitBuffer { numbers.iter().map(|number| *number == 0).collect() };
+    let strings = |numbers: Vec<u64>, text: fn(u64) -> String| -> Stored {
+        Stored::Strings(numbers.into_iter().map(text).collect())
+    };
+    let runs = below(ROWS / 32, 1 << 40).into_iter().flat_map(|value| [value; 32]).collect();
+    let few = below(50, 1 << 40);
+    let codes = below(ROWS, 50);
+    let outliers =
+        below(ROWS, 1000).into_iter().map(|number| if number == 0 { 1 << 40 } else { number % 256 }).collect();
+    let mostly = below(ROWS, 100).into_iter().map(|number| if number < 5 { number + 1000 } else { 7 }).collect();
+    let rough = below(ROWS, 1 << 40).into_iter().map(|number| (number as f64).sqrt().sin()).collect();
+    let recurring =
+        below(ROWS / 16, 9).into_iter().flat_map(|kind| (0..16).map(move |step| (kind * 23 + step * step) as u8));
+    let sizes = below(ROWS / 2, 4);
+    let offsets: Vec<u32> = [0]
+        .into_iter()
+        .chain(sizes.iter().scan(0, |end, size| {
+            *end += *size as u32;
+            Some(*end)
+        }))
+        .collect();
+    let item_count = offsets.last().map_or(0, |end| *end as usize);
+    let sample = |words, values| Sample { words, validity: None, values };
+    vec![
+        sample("u32 below 1,000", Stored::U32(narrow(below(ROWS, 1000)))),
+        sample("i64, 8 bits, 0.1 % outliers", Stored::I64(outliers)),
+        sample("i64 at random", Stored::I64(below(ROWS, usize::MAX))),
+        sample("i64 ascending", Stored::I64(ascending(below(ROWS, 1000)))),
+        sample("i64, steps of 60", Stored::I64((0..ROWS as u64).map(|row| 1_700_000_000 + row * 60).collect())),
+        sample("i64, one value", Stored::I64(vec![42; ROWS])),
+        sample("i64, 50 values", Stored::I64(codes.iter().map(|code| few[*code as usize]).collect())),
+        sample("i64, 95 % one value", Stored::I64(mostly)),
+        sample("i64, runs of 32", Stored::I64(runs)),
+        sample("u8, recurring sequences", Stored::U8(recurring.collect())),
+        sample(
+            "f64, 2 decimals",
+            floats(below(ROWS, 100_000).into_iter().map(|number| number as f64 / 100.0).collect()),
+        ),
+        sample("f64, all digits", floats(rough)),
+        sample("bool", Stored::Bool(bits(&below(ROWS, 3)))),
+        sample("bool, 0.5 % true", Stored::Bool(bits(&below(ROWS, 200)))),
+        sample("strings, addresses", strings(below(VECTOR_ROWS, 1 << 20), |number| format!("http://a.org/{number}"))),
+        sample("strings, names", strings(below(VECTOR_ROWS, 1 << 40), |number| format!("{number:x}"))),
+        sample("strings, 50 words", strings(below(VECTOR_ROWS, 50), |number| format!("word number {number}"))),
+        sample(
+            "strings, one phrase",
+            strings(below(256, 9999), |number| {
+                format!("{number} is what the meter on the left of the hall had at noon")
+            }),
+        ),
+        sample("lists of 0 to 3 u32", Stored::Lists(offsets, narrow(below(item_count, 1000)))),
+        sample("8 u32 each", Stored::FixedLists(8, narrow(below(ROWS, 1000)))),
+        sample("structs of u32 and bool", Stored::Structs(narrow(below(ROWS, 1000)), bits(&below(ROWS, 3)))),
+        sample("null", Stored::Null(ROWS)),
+        Sample {
+            words: "u32, 10 % nulls",
+            validity: Some(below(ROWS, 10).iter().map(|number| *number > 0).collect()),
+            values: Stored::U32(narrow(below(ROWS, 1000))),
+        },
+    ]
+}
+
+/// Whether what was decoded is what went in; under nulls anything may be.
+fn holds(column: &Column<'_>, decoded: &Decoded) -> bool {
+    let validity = decoded.validity.as_ref().map(BitBuffer::bits);
+    let is_null = |row: usize| column.validity.is_some_and(|bits| !bits.get(row));
+    let same_nulls = (0..column.rows).all(|row| is_null(row) == validity.is_some_and(|bits| !bits.get(row)));
+    fn lanes<T: PartialEq>(one: &[T], other: &[T], is_null: impl Fn(usize) -> bool) -> bool {
+        one.len() == other.len() && (0..one.len()).all(|row| is_null(row) || one[row] == other[row])
+    }
+    let same_values = match (&column.values, &decoded.values) {
+        (Values::Null, DecodedValues::Null) => return decoded.rows == column.rows,
+        (Values::Bool(one), DecodedValues::Bool(other)) => one.iter().eq(other.bits().iter()),
+        (Values::Fixed(_, Lanes::L8(one)), DecodedValues::L8(other)) => lanes(one, other, is_null),
+        (Values::Fixed(_, Lanes::L32(one)), DecodedValues::L32(other)) => lanes(one, other, is_null),
+        (Values::Fixed(_, Lanes::L64(one)), DecodedValues::L64(other)) => lanes(one, other, is_null),
+        (Values::Bytes(one), DecodedValues::Bytes(other)) => {
+            one.len() == other.len() && (0..one.len()).all(|row| other.with(row, |bytes| bytes == one[row]))
+        }
+        (Values::List(one, child), DecodedValues::List(other, items)) => {
+            one.iter().map(|end| u64::from(*end)).eq(other.iter().copied()) && holds(child, items)
+        }
+        (Values::FixedList(one, child), DecodedValues::FixedList(other, items)) => one == other && holds(child, items),
+        (Values::Struct(one), DecodedValues::Struct(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(field, values)| holds(field, values))
+        }
+        _ => false,
+    };
+    decoded.rows == column.rows && same_nulls && same_values
+}
+
+/// Bytes of the decoded buffers.
+fn size_bytes(decoded: &Decoded) -> usize {
+    let validity = decoded.validity.as_ref().map_or(0, |bits| bits.len().div_ceil(8));
+    let values = match &decoded.values {
+        DecodedValues::Null => 0,
+        DecodedValues::Bool(bits) => bits.len().div_ceil(8),
+        DecodedValues::L8(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::L16(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::L32(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::L64(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::L128(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::L256(lanes) => size_of_val(lanes.as_slice()),
+        DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => size_of_val(offsets.as_slice()) + bytes.len(),
+        DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, bytes)) => size_of_val(offsets.as_slice()) + bytes.len(),
+        DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
+            size_of_val(views.as_slice()) + buffers.iter().map(Bytes::len).sum::<usize>()
+        }
+        DecodedValues::List(offsets, items) => size_of_val(offsets.as_slice()) + size_bytes(items),
+        DecodedValues::FixedList(_, items) => size_bytes(items),
+        DecodedValues::Struct(fields) => fields.iter().map(size_bytes).sum(),
+    };
+    validity + values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_encoding_has_a_kernel_but_that_of_large_values() {
+        let kernels = kernels().unwrap();
+        let named: Vec<&str> = kernels.iter().map(|kernel| kernel.encoding).collect();
+        let expected: Vec<&str> =
+            REGISTRY.iter().map(|encoding| encoding.name()).filter(|name| *name != "Large").collect();
+        assert_eq!(named, expected);
+        for kernel in &kernels {
+            assert!(kernel.cascade.starts_with(kernel.encoding), "{kernel:?}");
+            assert!(kernel.decoded_bytes <= 32 << 10, "{} is too much for the first cache", kernel.encoding);
+            assert_eq!(kernel.decoded_bytes == 0, kernel.encoding == "Null", "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_chosen_only_where_nothing_else_holds_the_values() {
+        let options = EncodeOptions { allowed: Some(vec![1]), ..EncodeOptions::default() };
+        let names = crate::encoding_names();
+        for sample in samples() {
+            let strings: Vec<&[u8]> = match &sample.values {
+                Stored::Strings(strings) => strings.iter().map(String::as_bytes).collect(),
+                _ => Vec::new(),
+            };
+            let root = Encoder::new(&options, None, None).root(&sample.column(&strings)).unwrap();
+            let mut used = Vec::new();
+            root.visit(&mut |node| {
+                used.extend(names.iter().filter(|(id, _)| *id == node.encoding).map(|(_, name)| *name))
+            });
+            assert!(matches!(&sample.values, Stored::Null(_)) || !used.contains(&"Constant"), "{used:?}");
+            if matches!(&sample.values, Stored::U32(_) | Stored::I64(_)) && sample.validity.is_none() {
+                assert_eq!(used, ["Plain"], "{}", sample.words);
+            }
+        }
+    }
+
+    #[test]
+    fn other_values_are_noticed() {
+        let sample = Sample { words: "", validity: None, values: Stored::U32(vec![1, 2, 3]) };
+        let kernel = sample.kernel(1, "Plain").unwrap().unwrap();
+        let mut out = kernel.output();
+        kernel.decode(&mut out).unwrap();
+        let other = Sample { words: "", validity: None, values: Stored::U32(vec![1, 2, 4]) };
+        assert!(holds(&sample.column(&[]), &out) && !holds(&other.column(&[]), &out));
+    }
+}
