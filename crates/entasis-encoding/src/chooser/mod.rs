@@ -3,6 +3,7 @@
 
 pub(crate) mod chunk;
 pub(crate) mod distinct;
+pub(crate) mod frequent;
 pub(crate) mod shared;
 pub(crate) mod statistics;
 

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use super::distinct::{Distinct, same_string};
+use super::frequent::Frequent;
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
@@ -44,6 +45,7 @@ pub(crate) struct Statistics<'a> {
     strings: Option<StringStatistics<'a>>,
     run_count: OnceCell<Option<usize>>,
     distinct: OnceCell<Option<Distinct>>,
+    frequent: OnceCell<Option<Frequent>>,
 }
 
 impl<'a> Statistics<'a> {
@@ -56,7 +58,15 @@ impl<'a> Statistics<'a> {
             Values::Bytes(strings) => (None, Some(StringStatistics::new(strings))),
             _ => (None, None),
         };
-        Self { column, rows: column.rows, lanes, strings, run_count: OnceCell::new(), distinct: OnceCell::new() }
+        Self {
+            column,
+            rows: column.rows,
+            lanes,
+            strings,
+            run_count: OnceCell::new(),
+            distinct: OnceCell::new(),
+            frequent: OnceCell::new(),
+        }
     }
 
     pub fn lanes(&self) -> Option<&LaneStatistics<'a>> {
@@ -72,7 +82,13 @@ impl<'a> Statistics<'a> {
         *self.run_count.get_or_init(|| match &self.column.values {
             Values::Fixed(_, lanes) => Some(with_lanes!(lanes, lanes => simd::count_runs(lanes))),
             Values::Bool(bits) => {
-                Some((1..self.rows).filter(|&row| bits.get(row) != bits.get(row - 1)).count() + self.rows.min(1))
+                let changes = |row: usize| {
+                    let after = bits.word(row + 1);
+                    let pairs = (self.rows - 1 - row).min(64);
+                    let differ = (bits.word(row) ^ after) & (u64::MAX >> (64 - pairs.max(1)));
+                    if pairs == 0 { 0 } else { differ.count_ones() as usize }
+                };
+                Some((0..self.rows).step_by(64).map(changes).sum::<usize>() + self.rows.min(1))
             }
             Values::Bytes(strings) => {
                 Some(strings.windows(2).filter(|pair| !same_string(pair[0], pair[1])).count() + self.rows.min(1))
@@ -94,6 +110,11 @@ impl<'a> Statistics<'a> {
     /// As [`Self::distinct`], if that was asked before.
     pub fn known_distinct(&self) -> Option<usize> {
         self.distinct.get()?.as_ref().map(|distinct| distinct.first_rows.len())
+    }
+
+    /// The value that most rows have, if it has a good share of them.
+    pub fn frequent(&self) -> Option<&Frequent> {
+        self.frequent.get_or_init(|| Frequent::of(self)).as_ref()
     }
 
     /// True if values recur so often that nothing but a dictionary pays.

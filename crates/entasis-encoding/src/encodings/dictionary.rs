@@ -55,7 +55,10 @@ impl Encoding for Dictionary {
         let packed = rows * code_bits / 8.0 + vector_bytes;
         let in_runs = runs * (code_bits + 1.5 + (rows / runs.max(1.0)).log2()) / 8.0 + 2.0 * vector_bytes + 24.0;
         let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        Some(packed.min(in_runs) + fresh as f64 * value_bytes + 40.0)
+        let sparse = statistics
+            .frequent()
+            .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
+        Some(packed.min(in_runs).min(sparse) + fresh as f64 * value_bytes + 40.0)
     }
 
     fn price_bits(&self) -> f64 {

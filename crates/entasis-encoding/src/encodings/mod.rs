@@ -17,8 +17,12 @@ pub(crate) mod node;
 pub(crate) mod null;
 pub(crate) mod phrases;
 pub(crate) mod plain;
+pub(crate) mod ranked;
+pub(crate) mod roaring;
 pub(crate) mod run;
+pub(crate) mod sequence;
 pub(crate) mod serial;
+pub(crate) mod sparse;
 pub(crate) mod strings;
 pub(crate) mod validity;
 
@@ -52,7 +56,7 @@ pub(crate) trait Encoding: Sync {
 }
 
 /// Every encoding of this version, by ascending id.
-pub(crate) static REGISTRY: [&dyn Encoding; 19] = [
+pub(crate) static REGISTRY: [&dyn Encoding; 22] = [
     &plain::Plain,
     &constant::Constant,
     &validity::Validity,
@@ -72,6 +76,9 @@ pub(crate) static REGISTRY: [&dyn Encoding; 19] = [
     &null::Null,
     &phrases::Phrases,
     &serial::Serial,
+    &sequence::Sequence,
+    &roaring::Roaring,
+    &sparse::Sparse,
 ];
 
 /// The encoding with this id.
