@@ -1,6 +1,7 @@
 //! The value that most rows have, where there is one: what `Sparse` leaves out, and what makes codes of a dictionary sparse.
 
-use super::statistics::{Statistics, sample_vectors};
+use super::statistics::Statistics;
+use crate::encodings::alp::decimal_bytes;
 use crate::encodings::bitpack::plan;
 use crate::encodings::roaring::container_bytes;
 use crate::values::{LaneAccess, Values};
@@ -11,12 +12,12 @@ const LOOKED_AT: usize = 256;
 /// It has at least one of so many of them.
 const LEAST_SHARE: usize = 4;
 
-/// The most frequent value of a column, as a sample shows it.
+/// The most frequent value of a column, as a few rows show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Frequent {
     /// A row that has the value.
     pub row: usize,
-    /// Rows that have another, about.
+    /// Rows that have another.
     pub other_rows: f64,
     /// Bytes that it takes to say which, about.
     pub which_bytes: f64,
@@ -46,40 +47,41 @@ fn candidate<T: Copy + Ord>(values: &[T]) -> Option<usize> {
 fn find<T: Copy + Ord>(values: &[T]) -> Option<Frequent> {
     let row = candidate(values)?;
     let value = values[row];
-    let (mut sampled, mut other, mut which_bytes) = (0, 0, 0);
-    for vector in sample_vectors(values) {
+    let (mut other_rows, mut which_bytes) = (0, 0);
+    for vector in values.chunks(VECTOR_ROWS) {
         let mut words = [0; VECTOR_ROWS / 64];
         for (word, values) in words.iter_mut().zip(vector.chunks(64)) {
             *word = values.iter().rev().fold(0, |word, &next| word << 1 | u64::from(next != value));
         }
-        sampled += vector.len();
-        other += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        other_rows += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         // A container, what the head says of it, and a rank.
         which_bytes += container_bytes(&words, vector.len()) + 4;
     }
-    let scale = values.len() as f64 / sampled.max(1) as f64;
-    Some(Frequent { row, other_rows: other as f64 * scale, which_bytes: which_bytes as f64 * scale + 24.0 })
+    Some(Frequent { row, other_rows: other_rows as f64, which_bytes: which_bytes as f64 + 24.0 })
 }
 
-/// Bytes that the lanes take which aren't the frequent one, about.
-pub(crate) fn other_lane_bytes(statistics: &Statistics<'_>, frequent: &Frequent) -> Option<f64> {
+/// Bytes that the lanes take which aren't the frequent one, about; `may_cascade` says that they can be more than packed.
+pub(crate) fn other_lane_bytes(statistics: &Statistics<'_>, frequent: &Frequent, may_cascade: bool) -> Option<f64> {
     let lanes = statistics.lanes()?;
     with_packed_lane_of!(lanes.fixed, T => {
         let value = <T as LaneAccess>::lent(lanes.all())?[frequent.row];
         let others: Vec<T> = lanes.sample::<T>().into_iter().flatten().copied().filter(|&lane| lane != value).collect();
-        Some(value_bits(others, lanes.fixed.is_signed()) / 8.0 * frequent.other_rows)
+        let vectors: Vec<&[T]> = others.chunks(VECTOR_ROWS).collect();
+        let mut bytes: f64 = vectors.iter().map(|vector| plan(vector, lanes.fixed.is_signed()).size_bytes()).sum();
+        if may_cascade {
+            bytes = bytes.min(code_bytes(&others)).min(decimal_bytes(lanes.fixed, &vectors).unwrap_or(bytes));
+        }
+        Some(bytes * frequent.other_rows / others.len().max(1) as f64)
     }, Some(lanes.fixed.size_bytes() as f64 * frequent.other_rows))
 }
 
-/// Bits that each of these values takes, about: packed, or as codes of a dictionary.
-fn value_bits<T: PackedLane>(mut values: Vec<T>, signed: bool) -> f64 {
-    let count = values.len().max(1) as f64;
-    let packed: f64 = values.chunks(VECTOR_ROWS).map(|vector| plan(vector, signed).size_bytes()).sum();
-    values.sort_unstable();
-    values.dedup();
-    let distinct = values.len() as f64;
-    let as_codes = distinct.max(2.0).log2().ceil() + distinct * f64::from(T::BITS) / count;
-    (packed * 8.0 / count).min(as_codes)
+/// Bytes that these values take as codes of a dictionary, about.
+fn code_bytes<T: PackedLane>(values: &[T]) -> f64 {
+    let mut distinct = values.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let code_bits = (distinct.len().max(2) as f64).log2().ceil();
+    values.len() as f64 * code_bits / 8.0 + (distinct.len() * T::BYTES) as f64
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use super::distinct::{Distinct, same_string};
 use super::frequent::Frequent;
+use super::sorted::shared_share;
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
@@ -347,6 +348,11 @@ impl<'a> StringStatistics<'a> {
             Some((text, sampled * scale + once))
         };
         self.phrases.get_or_init(find).as_ref()
+    }
+
+    /// The share of bytes that the strings would have in common with the one before, if sorted; at least.
+    pub fn shared_share(&self) -> f64 {
+        shared_share(self.strings)
     }
 
     /// Bytes that the lengths take, about.

@@ -48,13 +48,13 @@ impl Encoding for Sparse {
                 let other_bytes = strings.total_bytes as f64 - frequent_rows * all[frequent.row].len() as f64;
                 other_bytes.max(0.0) * strings.symbols().0.min(1.0) + frequent.other_rows
             }
-            _ => other_lane_bytes(statistics, frequent)?,
+            _ => other_lane_bytes(statistics, frequent, encoder.may_cascade_below(1))?,
         };
         Some(frequent.which_bytes + others)
     }
 
     fn price_bits(&self) -> f64 {
-        0.15
+        0.3
     }
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {

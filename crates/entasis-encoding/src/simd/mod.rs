@@ -13,6 +13,7 @@
 compile_error!("the kernels read little-endian words in place");
 
 mod alp;
+mod alp_rd;
 mod bitpack;
 mod gather;
 mod level;
@@ -29,6 +30,7 @@ mod symbols;
 pub(crate) mod test_values;
 
 pub use alp::*;
+pub use alp_rd::*;
 pub use bitpack::*;
 pub use gather::*;
 pub use level::{LEVEL_VARIABLE, Level};
