@@ -3,7 +3,9 @@
 
 pub(crate) mod chunk;
 pub(crate) mod distinct;
+pub(crate) mod frequent;
 pub(crate) mod shared;
+pub(crate) mod sorted;
 pub(crate) mod statistics;
 
 use std::io;
@@ -92,6 +94,11 @@ impl<'e> Encoder<'e> {
     /// True while an encoding with encoded children may still be chosen.
     pub fn may_cascade(&self) -> bool {
         self.depth < self.options.max_depth
+    }
+
+    /// True while that holds so many steps deeper.
+    pub fn may_cascade_below(&self, steps: u8) -> bool {
+        self.depth + steps < self.options.max_depth
     }
 
     /// Encodes a whole column, nulls and large values included.

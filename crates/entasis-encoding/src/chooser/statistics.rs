@@ -5,6 +5,8 @@ use std::cell::OnceCell;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::distinct::{Distinct, hash_lane, same_string};
+use super::frequent::Frequent;
+use super::sorted::shared_share;
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::{Encoder, SymbolTable};
 use crate::phrases::{Parsed, PhraseText};
@@ -48,6 +50,7 @@ pub(crate) struct Statistics<'a> {
     strings: Option<StringStatistics<'a>>,
     run_count: OnceCell<Option<usize>>,
     distinct: OnceCell<Option<Distinct>>,
+    frequent: OnceCell<Option<Frequent>>,
 }
 
 impl<'a> Statistics<'a> {
@@ -60,7 +63,15 @@ impl<'a> Statistics<'a> {
             Values::Bytes(strings) => (None, Some(StringStatistics::new(strings))),
             _ => (None, None),
         };
-        Self { column, rows: column.rows, lanes, strings, run_count: OnceCell::new(), distinct: OnceCell::new() }
+        Self {
+            column,
+            rows: column.rows,
+            lanes,
+            strings,
+            run_count: OnceCell::new(),
+            distinct: OnceCell::new(),
+            frequent: OnceCell::new(),
+        }
     }
 
     /// As [`Self::new`], for values of which it is known that a dictionary doesn't pay.
@@ -81,7 +92,13 @@ impl<'a> Statistics<'a> {
         *self.run_count.get_or_init(|| match &self.column.values {
             Values::Fixed(_, lanes) => Some(with_lanes!(lanes, lanes => simd::count_runs(lanes))),
             Values::Bool(bits) => {
-                Some((1..self.rows).filter(|&row| bits.get(row) != bits.get(row - 1)).count() + self.rows.min(1))
+                let changes = |row: usize| {
+                    let after = bits.word(row + 1);
+                    let pairs = (self.rows - 1 - row).min(64);
+                    let differ = (bits.word(row) ^ after) & (u64::MAX >> (64 - pairs.max(1)));
+                    if pairs == 0 { 0 } else { differ.count_ones() as usize }
+                };
+                Some((0..self.rows).step_by(64).map(changes).sum::<usize>() + self.rows.min(1))
             }
             Values::Bytes(strings) => {
                 Some(strings.windows(2).filter(|pair| !same_string(pair[0], pair[1])).count() + self.rows.min(1))
@@ -108,6 +125,11 @@ impl<'a> Statistics<'a> {
     /// True if values recur so often that phrases are best looked for among the distinct ones.
     pub fn recurs(&self) -> bool {
         self.distinct().is_some_and(|distinct| distinct * 2 < self.rows)
+    }
+
+    /// The value that most rows have, if it has a good share of them.
+    pub fn frequent(&self) -> Option<&Frequent> {
+        self.frequent.get_or_init(|| Frequent::of(self)).as_ref()
     }
 
     /// True if values recur so often that nothing but a dictionary pays.
@@ -355,6 +377,11 @@ impl<'a> StringStatistics<'a> {
             Some((text, sampled * scale + once))
         };
         self.phrases.get_or_init(find).as_ref()
+    }
+
+    /// The share of bytes that the strings would have in common with the one before, if sorted; at least.
+    pub fn shared_share(&self) -> f64 {
+        shared_share(self.strings)
     }
 
     /// Bytes that the lengths take, about.

@@ -43,8 +43,8 @@ impl Encoding for Alp {
             return None;
         }
         let sample = match lanes.fixed {
-            Fixed::F32 => best::<u32>(&lanes.sample::<u32>()).map(|choice| choice.1),
-            Fixed::F64 => best::<u64>(&lanes.sample::<u64>()).map(|choice| choice.1),
+            Fixed::F32 => decimal_bytes(lanes.fixed, &lanes.sample::<u32>()),
+            Fixed::F64 => decimal_bytes(lanes.fixed, &lanes.sample::<u64>()),
             _ => None,
         };
         sample.map(|bytes| bytes * lanes.scale() + 16.0)
@@ -175,6 +175,19 @@ fn best<T: AlpLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
     let finalists = tried.iter().take(FINALISTS).map(|&(_, powers)| (powers, scratch.size_bytes(sample, powers)));
     let best = finalists.min_by(|left, right| left.1.total_cmp(&right.1))?;
     (best.1 < (rows * T::BYTES) as f64).then_some(best)
+}
+
+/// Predicted bytes of these vectors as decimals; `None` where that saves nothing, or they aren't floats.
+pub(crate) fn decimal_bytes<T: LaneAccess>(fixed: Fixed, vectors: &[&[T]]) -> Option<f64> {
+    fn of<T: LaneAccess, F: AlpLane>(vectors: &[&[T]]) -> Option<f64> {
+        let vectors: Option<Vec<&[F]>> = vectors.iter().map(|vector| F::lent(&T::lanes(vector))).collect();
+        best::<F>(&vectors?).map(|choice| choice.1)
+    }
+    match fixed {
+        Fixed::F32 => of::<T, u32>(vectors),
+        Fixed::F64 => of::<T, u64>(vectors),
+        _ => None,
+    }
 }
 
 /// Memory for trials.

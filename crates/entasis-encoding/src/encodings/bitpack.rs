@@ -85,11 +85,23 @@ fn packed_bytes(rows: usize, width: u32) -> usize {
     (rows * width as usize).div_ceil(8)
 }
 
-/// The cheapest way to pack one vector: its minimum as reference, and the width at which packed bits and patches together
-/// are smallest. Signed values are referred to their signed minimum.
+/// The cheapest way to pack one vector: the width at which packed bits and patches together are smallest, from its minimum or, where
+/// that is far from most values, from where those begin. Signed values are in signed order.
 pub(crate) fn plan<T: PackedLane>(values: &[T], signed: bool) -> VectorPlan<T> {
     let range = if signed { simd::min_max_signed(values) } else { simd::min_max(values) };
-    let reference = range.map_or(T::default(), |(least, _)| least);
+    let least = range.map_or(T::default(), |(least, _)| least);
+    let from_least = plan_from(values, least);
+    match beginning_of_most(values, least, from_least.width) {
+        Some(reference) => {
+            let from_most = plan_from(values, reference);
+            if from_most.size_bytes() < from_least.size_bytes() { from_most } else { from_least }
+        }
+        None => from_least,
+    }
+}
+
+/// The cheapest way to pack one vector from this reference; what lies below it wraps and becomes a patch.
+fn plan_from<T: PackedLane>(values: &[T], reference: T) -> VectorPlan<T> {
     let mut histogram = [0u32; 65];
     simd::width_histogram(values, reference, &mut histogram);
     let (mut width, mut patches) = (0, 0);
@@ -102,6 +114,25 @@ pub(crate) fn plan<T: PackedLane>(values: &[T], signed: bool) -> VectorPlan<T> {
         }
     }
     VectorPlan { reference, width, patches, rows: values.len() }
+}
+
+/// Where most values begin, if a few of them say that they take so much less than `width` bits that outliers on both sides may be
+/// patches.
+fn beginning_of_most<T: PackedLane>(values: &[T], least: T, width: u32) -> Option<T> {
+    const LOOKED_AT: usize = 32;
+    const WORTHWHILE_BITS: u32 = 2;
+    if values.len() < 4 * LOOKED_AT || width <= WORTHWHILE_BITS {
+        return None;
+    }
+    // What they are above the least has the order that they have.
+    let mut some: [T; LOOKED_AT] =
+        std::array::from_fn(|index| values[index * values.len() / LOOKED_AT].subtract(least));
+    some.sort_unstable();
+    let (low, high) = (some[1].to_u64(), some[LOOKED_AT - 2].to_u64());
+    let spread = high - low;
+    let is_narrow = u64::BITS - spread.leading_zeros() + WORTHWHILE_BITS <= width;
+    // Some of the others will be a little lower.
+    is_narrow.then(|| least.add(T::from_u64(low.saturating_sub(spread / 2))))
 }
 
 fn pack<T: PackedLane + LaneAccess>(lanes: &[T], signed: bool) -> EncodedNode {

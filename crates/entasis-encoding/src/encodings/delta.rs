@@ -77,7 +77,7 @@ impl Encoding for Delta {
 }
 
 /// Each value less the one before it; the first is given the second's difference, so that it costs nothing.
-pub(super) fn differences<T: PackedLane>(values: &[T]) -> Vec<T> {
+pub(crate) fn differences<T: PackedLane>(values: &[T]) -> Vec<T> {
     let mut differences = Vec::with_capacity(values.len());
     if let [first, second, ..] = values {
         differences.push(second.subtract(*first));

@@ -13,12 +13,13 @@ use bytes::Bytes;
 
 use super::Encoding;
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
+use super::run::end_bits;
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
 use crate::block::parts::Part;
-use crate::chooser::{Encoder, Statistics};
+use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::wire::write_varint;
@@ -43,19 +44,28 @@ impl Encoding for Dictionary {
         }
         let distinct = statistics.distinct()?;
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
-        let (rows, runs) = (statistics.rows as f64, statistics.run_count()? as f64);
+        let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
             (Some(lanes), _) if code_bits + 0.5 > lanes.value_bits() => return None,
             (Some(lanes), _) => lanes.value_bits() / 8.0,
-            (None, Some(strings)) => strings.distinct_value_bytes(distinct),
+            (None, Some(strings)) => {
+                // The chunk's values stay in the order in which they came; a block's own may be sorted.
+                let shared = if encoder.fresh_values(statistics).is_some() { 0.0 } else { strings.shared_share() };
+                strings.distinct_value_bytes(distinct) * (1.0 - shared)
+            }
             (None, None) => return None,
         };
         let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
         let packed = rows * code_bits / 8.0 + vector_bytes;
-        let in_runs = runs * (code_bits + 1.5 + (rows / runs.max(1.0)).log2()) / 8.0 + 2.0 * vector_bytes + 24.0;
+        let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(2));
+        let in_runs = runs as f64 * (code_bits + end_bits) / 8.0 + 2.0 * vector_bytes + 24.0;
         let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        Some(packed.min(in_runs) + fresh as f64 * value_bytes + 40.0)
+        let sparse = statistics
+            .frequent()
+            .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
+        let codes = if encoder.may_cascade_below(1) { packed.min(in_runs).min(sparse) } else { packed };
+        Some(codes + fresh as f64 * value_bytes + 40.0)
     }
 
     fn price_bits(&self) -> f64 {
@@ -80,6 +90,11 @@ impl Encoding for Dictionary {
             return Ok(Some(self.node(column.rows, parameters, vec![codes])));
         }
         let Some(distinct) = statistics.distinct_values() else { return Ok(None) };
+        let sorted = match &column.values {
+            Values::Bytes(strings) => sorted(distinct, strings),
+            _ => None,
+        };
+        let distinct = sorted.as_ref().unwrap_or(distinct);
         encoder.enter_dictionary();
         let values = distinct.with_values(column, |values| encoder.child(values))?;
         let codes = encoder.unsigned_child(&distinct.codes, distinct.first_rows.len() as u64 - 1)?;

@@ -4,6 +4,7 @@
 //! A new encoding is one file, one line of [`REGISTRY`] and one section of `spec/encodings.md`.
 
 pub(crate) mod alp;
+pub(crate) mod alp_rd;
 pub(crate) mod bitmap;
 pub(crate) mod bitpack;
 pub(crate) mod constant;
@@ -17,8 +18,13 @@ pub(crate) mod node;
 pub(crate) mod null;
 pub(crate) mod phrases;
 pub(crate) mod plain;
+pub(crate) mod prefix;
+pub(crate) mod ranked;
+pub(crate) mod roaring;
 pub(crate) mod run;
+pub(crate) mod sequence;
 pub(crate) mod serial;
+pub(crate) mod sparse;
 pub(crate) mod strings;
 pub(crate) mod validity;
 
@@ -52,7 +58,7 @@ pub(crate) trait Encoding: Sync {
 }
 
 /// Every encoding of this version, by ascending id.
-pub(crate) static REGISTRY: [&dyn Encoding; 19] = [
+pub(crate) static REGISTRY: [&dyn Encoding; 24] = [
     &plain::Plain,
     &constant::Constant,
     &validity::Validity,
@@ -72,6 +78,11 @@ pub(crate) static REGISTRY: [&dyn Encoding; 19] = [
     &null::Null,
     &phrases::Phrases,
     &serial::Serial,
+    &sequence::Sequence,
+    &roaring::Roaring,
+    &sparse::Sparse,
+    &alp_rd::AlpRd,
+    &prefix::Prefix,
 ];
 
 /// The encoding with this id.

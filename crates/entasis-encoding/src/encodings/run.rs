@@ -34,10 +34,11 @@ impl Encoding for Run {
         if runs * 2 > statistics.rows || !encoder.may_cascade() {
             return None;
         }
-        let end_bits = 1.5 + (statistics.rows as f64 / runs as f64).log2();
+        let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(1));
         let value_bits = match (&statistics.column.values, statistics.lanes()) {
             (_, Some(lanes)) => lanes.value_bits(),
-            (Values::Bool(_), None) => 0.1,
+            // Bits are filled in run by run, which takes longer than bits by the word: short runs have to pay.
+            (Values::Bool(_), None) => 2.0,
             _ => return None,
         };
         Some(runs as f64 * (end_bits + value_bits) / 8.0 + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
@@ -108,6 +109,12 @@ impl Encoding for Run {
             other => Err(opening.corrupt(format!("can't hold {other}"))),
         }
     }
+}
+
+/// Bits that the end of a run takes, about: as a difference where the ends cascade, else as one of the 1,024 of its vector.
+pub(crate) fn end_bits(rows: usize, runs: usize, cascades: bool) -> f64 {
+    let run_rows = (rows as f64 / runs.max(1) as f64).log2();
+    if cascades { 1.5 + run_rows } else { 10.0 + run_rows }
 }
 
 /// Row numbers behind the last row of each run; a run starts wherever `differs` from the row before.

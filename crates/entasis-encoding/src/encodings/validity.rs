@@ -10,13 +10,14 @@ use std::ops::Range;
 use super::Encoding;
 use super::bitmap::bits_mut;
 use super::node::{Node, Opening};
+use super::ranked::{Ranked, ranks};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Values};
+use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
-use crate::{Physical, VECTOR_ROWS, simd, with_decoded_lanes};
+use crate::{Physical, simd, with_decoded_lanes};
 
 pub(crate) struct Validity;
 
@@ -71,21 +72,16 @@ impl Encoding for Validity {
         })?;
         let rows = opening.rows();
         let inner = Opening { nullable: false, ..*opening };
-        let validity = inner.child(0, &Physical::Bool, rows)?;
-        let Some(mut ranks) = ranks else {
+        let Some(ranks) = ranks else {
+            let validity = inner.child(0, &Physical::Bool, rows)?;
             return Ok(Box::new(ValidityNode { validity, values: inner.child(1, opening.physical, rows)? }));
         };
         if !can_pack(opening.physical) {
             return Err(opening.corrupt(format!("can't pack {}", opening.physical)));
         }
-        let packed_rows = opening.record.children[1].rows;
-        ranks.push(packed_rows as u64);
-        if ranks[0] != 0 || ranks.windows(2).any(|pair| pair[0] > pair[1] || pair[1] - pair[0] > VECTOR_ROWS as u64) {
-            return Err(opening.corrupt(format!("ranks don't ascend to {packed_rows} values")));
-        }
-        let ranks = ranks.into_iter().map(|rank| rank as usize).collect();
-        let values = inner.child(1, opening.physical, packed_rows)?;
-        Ok(Box::new(PackedNode { validity, ranks, values }))
+        let ranked = Ranked::open(&inner, ranks)?;
+        let values = inner.child(1, opening.physical, ranked.value_count())?;
+        Ok(Box::new(PackedNode { ranked, values }))
     }
 }
 
@@ -104,13 +100,6 @@ fn pays_to_pack(values: &Values<'_>, rows: usize, validity: Bits<'_>) -> bool {
             Values::Bool(_) => nulls * 2 >= rows,
             _ => nulls * 8 >= rows,
         }
-}
-
-/// Number of set bits before each vector.
-fn ranks(validity: Bits<'_>) -> Vec<u64> {
-    let vectors = (0..validity.len()).step_by(VECTOR_ROWS);
-    let counts = vectors.map(|row| validity.slice(row, VECTOR_ROWS.min(validity.len() - row)).count_ones() as u64);
-    counts.scan(0, |rank, count| Some(std::mem::replace(rank, *rank + count))).collect()
 }
 
 /// Takes the validity of `out`, all set where none was kept.
@@ -163,35 +152,11 @@ impl Node for ValidityNode {
 /// Values without the nulls.
 #[derive(Debug)]
 struct PackedNode {
-    validity: Box<dyn Node>,
-    /// Number of values before each vector, and of all.
-    ranks: Vec<usize>,
+    ranked: Ranked,
     values: Box<dyn Node>,
 }
 
 impl PackedNode {
-    /// The validity of `rows` from the beginning of their first vector, and how many rows that is too early.
-    fn bits(&self, body: &Body, rows: &Range<usize>) -> Result<(BitBuffer, usize)> {
-        let first = rows.start / VECTOR_ROWS * VECTOR_ROWS;
-        let mut bits = Decoded::new(&Physical::Bool, BytesForm::Offsets32);
-        self.validity.decode(body, first..rows.end, &mut bits)?;
-        Ok((std::mem::take(bits_mut(&mut bits)?), rows.start - first))
-    }
-
-    /// Number of the value after the last of these bits, which begin at vector `first`. Bits that don't agree with the ranks are
-    /// refused, so that every way to a row sees the same value.
-    fn end_rank(&self, first: usize, bits: Bits<'_>) -> Result<usize> {
-        let mut rank = self.ranks[first];
-        for (vector, row) in (first..).zip((0..bits.len()).step_by(VECTOR_ROWS)) {
-            let whole = bits.len() - row >= VECTOR_ROWS;
-            rank += bits.slice(row, VECTOR_ROWS.min(bits.len() - row)).count_ones();
-            if rank > self.ranks[vector + 1] || (whole && rank != self.ranks[vector + 1]) {
-                return Err(bad_ranks());
-            }
-        }
-        Ok(rank)
-    }
-
     /// Appends the rows whose validity is `bits` once `values` has appended the values among them.
     fn append(
         &self,
@@ -248,39 +213,20 @@ impl Node for PackedNode {
         if rows.is_empty() {
             return Ok(());
         }
-        let first = rows.start / VECTOR_ROWS;
-        let (bits, lead) = self.bits(body, &rows)?;
-        let bits = bits.bits();
-        let start = self.ranks[first] + bits.slice(0, lead).count_ones();
-        let end = self.end_rank(first, bits)?;
-        self.append(bits.slice(lead, rows.len()), out, |values, out| values.decode(body, start..end, out))
+        let range = self.ranked.range(body, &rows)?;
+        self.append(range.bits(), out, |values, out| values.decode(body, range.values.clone(), out))
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
-        let (mut valid, mut packed) = (BitBuffer::default(), Vec::with_capacity(rows.len()));
-        let vector_of = |row: u32| row as usize / VECTOR_ROWS;
-        for group in rows.chunk_by(|&left, &right| vector_of(left) == vector_of(right)) {
-            let last = group.iter().copied().max().unwrap_or(0) as usize;
-            let (bits, _) = self.bits(body, &(last..last + 1))?;
-            let (bits, first) = (bits.bits(), vector_of(group[0]));
-            self.end_rank(first, bits)?;
-            for &row in group {
-                let place = row as usize % VECTOR_ROWS;
-                let is_valid = bits.get(place);
-                valid.push(is_valid);
-                if is_valid {
-                    packed.push((self.ranks[first] + bits.slice(0, place).count_ones()) as u32);
-                }
-            }
-        }
+        let (valid, packed) = self.ranked.single(body, rows)?;
         self.append(valid.bits(), out, |values, out| values.get(body, &packed, out))
     }
 
     fn children(&self) -> Vec<&dyn Node> {
-        vec![&*self.validity, &*self.values]
+        vec![self.ranked.which(), &*self.values]
     }
 
     fn describe(&self) -> String {
-        format!("packed, {} values", self.ranks.last().copied().unwrap_or(0))
+        format!("packed, {} values", self.ranked.value_count())
     }
 }

@@ -13,6 +13,7 @@
 compile_error!("the kernels read little-endian words in place");
 
 mod alp;
+mod alp_rd;
 mod bitpack;
 mod gather;
 mod level;
@@ -20,6 +21,7 @@ mod phrases;
 mod prefix_sum;
 mod register;
 mod runs;
+mod sequence;
 mod spread;
 mod statistics;
 mod strings;
@@ -28,12 +30,14 @@ mod symbols;
 pub(crate) mod test_values;
 
 pub use alp::*;
+pub use alp_rd::*;
 pub use bitpack::*;
 pub use gather::*;
 pub use level::{LEVEL_VARIABLE, Level};
 pub use phrases::*;
 pub use prefix_sum::*;
 pub use runs::*;
+pub use sequence::*;
 pub use spread::*;
 pub use statistics::*;
 pub use strings::*;

@@ -1,0 +1,282 @@
+//! Prefix: byte strings as what they share with the one before, and the rest; for sorted strings, those of dictionaries above all.
+//! See *Prefix* in `spec/encodings.md`.
+//!
+//! ```text
+//! child 0: unsigned 8 bits: bytes shared with the string before, 0 in every 16th row       child 1: byte strings: the rest
+//!
+//! https://example.org/a      0 │ https://example.org/a │
+//! https://example.org/beta  20 │ beta │
+//! ```
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::Encoding;
+use super::bitpack::plan;
+use super::node::{Node, Opening, bound_of_rows, decode_child};
+use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
+use crate::block::body::Body;
+use crate::block::head::EncodedNode;
+use crate::chooser::{Encoder, Statistics};
+use crate::error::{Error, Result};
+use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use crate::{Fixed, Physical};
+
+pub(crate) struct Prefix;
+
+/// Every so many rows a string stands alone, so that none needs more than those before it.
+const RESTART_ROWS: usize = 16;
+const MAX_SHARED_BYTES: usize = u8::MAX as usize;
+/// The share of all bytes that has to be shared.
+const MIN_SHARED: f64 = 0.15;
+/// How much harder symbols make it to shorten what is left than whole strings, about.
+const REST_HARDNESS: f64 = 1.2;
+
+impl Encoding for Prefix {
+    fn id(&self) -> u8 {
+        24
+    }
+
+    fn name(&self) -> &'static str {
+        "Prefix"
+    }
+
+    fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        let Values::Bytes(strings) = &statistics.column.values else { return None };
+        let facts = statistics.strings()?;
+        if !encoder.may_cascade() || statistics.rows < RESTART_ROWS {
+            return None;
+        }
+        let (mut shared_bytes, mut bytes, mut lengths) = (0, 0, 0.0);
+        for vector in crate::chooser::sample_vectors(strings) {
+            let shared = shared_prefixes(vector);
+            shared_bytes += shared.iter().map(|&shared| usize::from(shared)).sum::<usize>();
+            bytes += vector.iter().map(|string| string.len()).sum::<usize>();
+            lengths += plan(&shared, false).size_bytes();
+        }
+        if (shared_bytes as f64) < bytes as f64 * MIN_SHARED || statistics.is_repetitive() {
+            return None;
+        }
+        let rest = (bytes - shared_bytes) as f64 / bytes as f64;
+        let scale = facts.total_bytes as f64 / bytes as f64;
+        // Short rests aren't worth a symbol table, but for what the lengths of whole strings would take.
+        let ratio = (facts.symbols().0 * REST_HARDNESS).min(1.0);
+        Some(facts.total_bytes as f64 * rest * ratio + lengths * scale + facts.length_bytes() + 40.0)
+    }
+
+    fn price_bits(&self) -> f64 {
+        1.5
+    }
+
+    fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+        let column = statistics.column;
+        let Values::Bytes(strings) = &column.values else { return Ok(None) };
+        let shared = shared_prefixes(strings);
+        let rests: Vec<&[u8]> =
+            strings.iter().zip(&shared).map(|(string, &shared)| &string[usize::from(shared)..]).collect();
+        let plain = |values| Column { rows: column.rows, validity: None, values };
+        let children = vec![
+            encoder.child(&plain(Values::Fixed(Fixed::U8, Lanes::L8(&shared))))?,
+            encoder.child(&plain(Values::Bytes(&rests)))?,
+        ];
+        let (encoding, rows) = (self.id(), column.rows);
+        Ok(Some(EncodedNode { encoding, rows, parameters: Vec::new(), buffers: Vec::new(), children }))
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>> {
+        if *opening.physical != Physical::Bytes {
+            return Err(opening.corrupt(format!("can't hold {}", opening.physical)));
+        }
+        opening.shape(2, 0)?;
+        opening.within_bounds(4)?;
+        opening.parameters(|_| Ok(()))?;
+        let shared = opening.child(0, &Physical::Fixed(Fixed::U8), opening.rows())?;
+        let rests = opening.child(1, &Physical::Bytes, opening.rows())?;
+        Ok(Box::new(PrefixNode { shared, rests, decoded_bytes: opening.decoded_bytes }))
+    }
+}
+
+/// How many leading bytes two strings have in common, of those that count.
+pub(crate) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
+    let most = left.len().min(right.len()).min(MAX_SHARED_BYTES);
+    let (left, right) = (&left[..most], &right[..most]);
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    let whole = words.take_while(|(left, right)| left == right).count() * 8;
+    whole + left[whole..].iter().zip(&right[whole..]).take_while(|(left, right)| left == right).count()
+}
+
+/// What each string shares with the one before, where that is allowed.
+fn shared_prefixes(strings: &[&[u8]]) -> Vec<u8> {
+    let shared = |row: usize| match row % RESTART_ROWS {
+        0 => 0,
+        _ => shared_prefix(strings[row - 1], strings[row]) as u8,
+    };
+    (0..strings.len()).map(shared).collect()
+}
+
+#[derive(Debug)]
+struct PrefixNode {
+    shared: Box<dyn Node>,
+    rests: Box<dyn Node>,
+    decoded_bytes: u64,
+}
+
+fn corrupt(what: &str) -> Error {
+    Error::corrupt("node", 0, format!("Prefix: {what}"))
+}
+
+/// Appends strings to `data` and their lengths to `lengths`; the first stands alone. `bound` is the most bytes that they may come to.
+fn join(shared: &[u8], rests: &Rests, bound: u64, data: &mut Vec<u8>, lengths: &mut Vec<u32>) -> Result<()> {
+    let rest_bytes = (rests.offsets[shared.len()] - rests.offsets[0]) as u64;
+    let total = rest_bytes + shared.iter().map(|&shared| u64::from(shared)).sum::<u64>();
+    if total > bound {
+        return Err(corrupt("strings exceed what the block declares"));
+    }
+    data.reserve(total as usize);
+    lengths.reserve(shared.len());
+    let mut start = data.len();
+    for (&shared, ends) in shared.iter().zip(rests.offsets.windows(2)) {
+        let end = data.len();
+        if start + usize::from(shared) > end {
+            return Err(corrupt("more bytes shared than the string before has"));
+        }
+        data.extend_from_within(start..start + usize::from(shared));
+        data.extend_from_slice(&rests.data[ends[0] as usize..ends[1] as usize]);
+        start = end;
+        lengths.push((data.len() - end) as u32);
+    }
+    Ok(())
+}
+
+/// Decoded rests of strings.
+struct Rests {
+    offsets: Vec<i32>,
+    data: Vec<u8>,
+}
+
+impl Rests {
+    fn of(decoded: Decoded) -> Result<Self> {
+        match decoded.values {
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, data)) => Ok(Self { offsets, data }),
+            _ => Err(corrupt("rests that aren't bytes")),
+        }
+    }
+}
+
+/// The shared lengths, held against the rule that strings stand alone where `rows` say so.
+fn checked_shared(decoded: Decoded, mut rows: impl Iterator<Item = usize>) -> Result<Vec<u8>> {
+    let DecodedValues::L8(shared) = decoded.values else { return Err(corrupt("lanes of another width")) };
+    if shared.iter().any(|&shared| rows.next().is_some_and(|row| row % RESTART_ROWS == 0) && shared > 0) {
+        return Err(corrupt("a string that should stand alone"));
+    }
+    Ok(shared)
+}
+
+impl Node for PrefixNode {
+    fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let from = rows.start / RESTART_ROWS * RESTART_ROWS..rows.end;
+        let shared = decode_child(&*self.shared, &Physical::Fixed(Fixed::U8), body, from.clone())?;
+        let shared = checked_shared(shared, from.clone())?;
+        let rests = Rests::of(decode_child(&*self.rests, &Physical::Bytes, body, from.clone())?)?;
+        let (mut lengths, lead) = (Vec::new(), rows.start - from.start);
+        match bytes_mut(out)? {
+            DecodedBytes::Offsets32(offsets, data) if lead == 0 => {
+                join(&shared, &rests, self.decoded_bytes, data, &mut lengths)?;
+                extend_offsets32(offsets, &lengths, data.len())?;
+            }
+            bytes => {
+                let mut data = Vec::new();
+                join(&shared, &rests, self.decoded_bytes, &mut data, &mut lengths)?;
+                let skipped: usize = lengths.drain(..lead).map(|length| length as usize).sum();
+                append_rows(bytes, &lengths, Bytes::from(data).slice(skipped..))?;
+            }
+        }
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        let restart_of = |row: u32| row / RESTART_ROWS as u32;
+        let groups = || rows.chunk_by(|&left, &right| restart_of(left) == restart_of(right));
+        let span = |group: &[u32]| {
+            let last = group.iter().copied().max().unwrap_or(0);
+            restart_of(last) * RESTART_ROWS as u32..last + 1
+        };
+        let needed: Vec<u32> = groups().flat_map(span).collect();
+        let mut shared = Decoded::new(&Physical::Fixed(Fixed::U8), BytesForm::Offsets32);
+        self.shared.get(body, &needed, &mut shared)?;
+        let shared = checked_shared(shared, needed.iter().map(|&row| row as usize))?;
+        let mut rests = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
+        self.rests.get(body, &needed, &mut rests)?;
+        let bound = bound_of_rows(rows, self.decoded_bytes).saturating_mul(RESTART_ROWS as u64);
+        let (mut data, mut lengths) = (Vec::new(), Vec::new());
+        join(&shared, &Rests::of(rests)?, bound, &mut data, &mut lengths)?;
+        let starts: Vec<usize> =
+            lengths.iter().scan(0, |start, &length| Some(std::mem::replace(start, *start + length as usize))).collect();
+        let (mut first, mut asked, mut asked_lengths) = (0, Vec::new(), Vec::with_capacity(rows.len()));
+        for group in groups() {
+            for row in group {
+                let index = first + *row as usize % RESTART_ROWS;
+                asked.extend_from_slice(&data[starts[index]..starts[index] + lengths[index] as usize]);
+                asked_lengths.push(lengths[index]);
+            }
+            first += span(group).len();
+        }
+        append_rows(bytes_mut(out)?, &asked_lengths, Bytes::from(asked))?;
+        out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<&dyn Node> {
+        vec![&*self.shared, &*self.rests]
+    }
+}
+
+/// Appends strings that lie back to back in `data`, which views may keep.
+fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) -> Result<()> {
+    if let DecodedBytes::Views(views, buffers) = out {
+        append_views(lengths, &data, views, buffers);
+        return Ok(());
+    }
+    append_concatenated(out, lengths, &data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chooser::EncodeOptions;
+    use crate::{Block, ChunkEncoder, Limits, Parts};
+
+    #[test]
+    fn shared_bytes_are_those_of_the_definition() {
+        for (left, right, shared) in
+            [("", "", 0), ("a", "", 0), ("abc", "abd", 2), ("12345678", "12345678", 8), ("123456789x", "123456789y", 9)]
+        {
+            assert_eq!(shared_prefix(left.as_bytes(), right.as_bytes()), shared, "{left} {right}");
+        }
+        assert_eq!(shared_prefix(&[7; 300], &[7; 400]), 255);
+    }
+
+    #[test]
+    fn sorted_paths_are_taken() {
+        let mut paths: Vec<String> =
+            (0..4000).map(|n| format!("/usr/share/{}/{}/{:x}.html", n % 7, n % 61, n * 2_654_435_761u64)).collect();
+        paths.sort();
+        let strings: Vec<&[u8]> = paths.iter().map(String::as_bytes).collect();
+        let column = Column { rows: strings.len(), validity: None, values: Values::Bytes(&strings) };
+        let mut chunk = ChunkEncoder::new(Physical::Bytes, EncodeOptions::default());
+        let bytes = chunk.encode(&column, true, &mut |_| Ok(0)).unwrap().bytes;
+        let block = Block::open(bytes.into(), &Parts::new(), None, &Limits::default()).unwrap();
+        assert!(block.cascade().words().starts_with("Prefix("), "{}", block.cascade().words());
+        let mut out = Decoded::new(&Physical::Bytes, BytesForm::Views);
+        block.get(&[3999, 17, 16, 16, 31, 15], &mut out).unwrap();
+        let DecodedValues::Bytes(found) = &out.values else { panic!("{out:?}") };
+        for (index, row) in [3999, 17, 16, 16, 31, 15].into_iter().enumerate() {
+            found.with(index, |string| assert_eq!(string, strings[row]));
+        }
+    }
+}

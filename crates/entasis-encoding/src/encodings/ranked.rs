@@ -1,0 +1,116 @@
+//! Rows of which some have a value of their own: which do, as a boolean child, and how many come before each vector. What
+//! `Validity` and `Sparse` have in common.
+
+use std::ops::Range;
+
+use super::bitmap::bits_mut;
+use super::node::{Node, Opening, by_vector};
+use crate::block::body::Body;
+use crate::error::{Error, Result};
+use crate::values::{BitBuffer, Bits, BytesForm, Decoded};
+use crate::{Physical, VECTOR_ROWS};
+
+/// Number of set bits before each vector.
+pub(crate) fn ranks(bits: Bits<'_>) -> Vec<u64> {
+    let vectors = (0..bits.len()).step_by(VECTOR_ROWS);
+    let counts = vectors.map(|row| bits.slice(row, VECTOR_ROWS.min(bits.len() - row)).count_ones() as u64);
+    counts.scan(0, |rank, count| Some(std::mem::replace(rank, *rank + count))).collect()
+}
+
+/// Which rows have a value of their own, and where those of each vector begin.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    which: Box<dyn Node>,
+    /// Number of values before each vector, and of all.
+    ranks: Vec<usize>,
+}
+
+/// The values that some rows have.
+pub(crate) struct RangeValues {
+    bits: BitBuffer,
+    lead: usize,
+    /// Numbers of the values of these rows.
+    pub values: Range<usize>,
+}
+
+impl RangeValues {
+    /// A bit per row, set where it has a value.
+    pub fn bits(&self) -> Bits<'_> {
+        self.bits.bits().slice(self.lead, self.bits.len() - self.lead)
+    }
+}
+
+impl Ranked {
+    /// Opens child 0 of the node, whose child 1 holds the values.
+    pub fn open(opening: &Opening<'_>, mut ranks: Vec<u64>) -> Result<Self> {
+        let which = opening.child(0, &Physical::Bool, opening.rows())?;
+        let value_count = opening.record.children[1].rows;
+        ranks.push(value_count as u64);
+        if ranks[0] != 0 || ranks.windows(2).any(|pair| pair[0] > pair[1] || pair[1] - pair[0] > VECTOR_ROWS as u64) {
+            return Err(opening.corrupt(format!("ranks don't ascend to {value_count} values")));
+        }
+        Ok(Self { which, ranks: ranks.into_iter().map(|rank| rank as usize).collect() })
+    }
+
+    /// The boolean child.
+    pub fn which(&self) -> &dyn Node {
+        &*self.which
+    }
+
+    /// Number of values.
+    pub fn value_count(&self) -> usize {
+        self.ranks.last().copied().unwrap_or(0)
+    }
+
+    /// Which of `rows`, not empty, have values.
+    pub fn range(&self, body: &Body, rows: &Range<usize>) -> Result<RangeValues> {
+        let first = rows.start / VECTOR_ROWS;
+        let (bits, lead) = self.bits(body, rows)?;
+        let start = self.ranks[first] + bits.bits().slice(0, lead).count_ones();
+        let end = self.end_rank(first, bits.bits())?;
+        Ok(RangeValues { bits, lead, values: start..end })
+    }
+
+    /// Which of single rows have values, and the numbers of those.
+    pub fn single(&self, body: &Body, rows: &[u32]) -> Result<(BitBuffer, Vec<u32>)> {
+        let (mut which, mut values) = (BitBuffer::default(), Vec::with_capacity(rows.len()));
+        for group in by_vector(rows) {
+            let first = group[0] as usize / VECTOR_ROWS;
+            let last = group.iter().copied().max().unwrap_or(0) as usize;
+            let (bits, _) = self.bits(body, &(last..last + 1))?;
+            let bits = bits.bits();
+            self.end_rank(first, bits)?;
+            for &row in group {
+                let place = row as usize % VECTOR_ROWS;
+                let has_value = bits.get(place);
+                which.push(has_value);
+                if has_value {
+                    values.push((self.ranks[first] + bits.slice(0, place).count_ones()) as u32);
+                }
+            }
+        }
+        Ok((which, values))
+    }
+
+    /// The bits of `rows` from the beginning of their first vector, and how many rows that is too early.
+    fn bits(&self, body: &Body, rows: &Range<usize>) -> Result<(BitBuffer, usize)> {
+        let first = rows.start / VECTOR_ROWS * VECTOR_ROWS;
+        let mut bits = Decoded::new(&Physical::Bool, BytesForm::Offsets32);
+        self.which.decode(body, first..rows.end, &mut bits)?;
+        Ok((std::mem::take(bits_mut(&mut bits)?), rows.start - first))
+    }
+
+    /// Number of the value after the last of these bits, which begin at vector `first`. Bits that don't agree with the ranks are
+    /// refused, so that every way to a row sees the same value.
+    fn end_rank(&self, first: usize, bits: Bits<'_>) -> Result<usize> {
+        let mut rank = self.ranks[first];
+        for (vector, row) in (first..).zip((0..bits.len()).step_by(VECTOR_ROWS)) {
+            let whole = bits.len() - row >= VECTOR_ROWS;
+            rank += bits.slice(row, VECTOR_ROWS.min(bits.len() - row)).count_ones();
+            if rank > self.ranks[vector + 1] || (whole && rank != self.ranks[vector + 1]) {
+                return Err(Error::corrupt("node", 0, "ranks that don't agree with the rows that have values"));
+            }
+        }
+        Ok(rank)
+    }
+}
