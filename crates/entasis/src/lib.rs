@@ -52,4 +52,4 @@ pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
 #[cfg(feature = "object-store")]
 pub use object_store::{AsyncBatches, AsyncReader};
 pub use read::{Batches, Damage, Part, Projection, ReadLimits, ReadRequest, Reader, Selected};
-pub use write::{EncodeOptions, FileWriter, SortColumn, Summary, WriteOptions, Writer};
+pub use write::{EncodeOptions, FileWriter, Profile, SortColumn, Summary, WriteOptions, Writer};

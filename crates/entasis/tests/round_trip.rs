@@ -378,3 +378,35 @@ fn dictionaries_that_outgrow_their_keys_can_be_written() {
         assert_same(&read, expected, "a batch");
     }
 }
+
+#[test]
+fn columns_have_the_encodings_that_were_asked_for() {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("n", DataType::Int64, true),
+        Field::new("s", DataType::Struct(Fields::from(vec![Field::new("t", DataType::Utf8, true)])), true),
+    ]));
+    let batch = Generator::new(3).batch(&schema, 5_000);
+    let options = |encodings: &[(&str, &str)]| WriteOptions {
+        encodings: encodings.iter().map(|(path, name)| (path.to_string(), name.to_string())).collect(),
+        ..WriteOptions::default()
+    };
+    let bytes = write(&schema, std::slice::from_ref(&batch), options(&[("n", "dictionary"), ("s.t", "Strings")]));
+    let reader = Reader::from_bytes(bytes).unwrap();
+    assert_read(reader.read(ReadRequest::default()).unwrap(), &batch, "encodings that were asked for");
+    for (column, path, name) in [(0, "n", "Dictionary"), (1, "s.t", "Strings")] {
+        let tree = reader.column(column).unwrap().tree();
+        let (_, record) = tree.iter().find(|(found, _)| found == path).unwrap();
+        let words = reader.block(record, 0, 0).unwrap().cascade().words();
+        assert!(words.contains(name), "{path}: {words}");
+    }
+    for wrong in [("n", "Gzip"), ("none", "Plain"), ("s", "Plain"), ("n", "Constant")] {
+        let error = Writer::new(Vec::new(), schema.clone(), options(&[wrong]))
+            .and_then(|mut writer| {
+                writer.write(&batch)?;
+                writer.finish()
+            })
+            .unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
+        assert!(error.to_string().contains(if wrong.1 == "Gzip" { "Gzip" } else { wrong.0 }), "{error}");
+    }
+}

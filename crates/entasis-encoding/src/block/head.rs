@@ -186,7 +186,6 @@ pub(crate) struct EncodedNode {
 
 impl EncodedNode {
     /// Bytes that this tree takes in a block, about: what predictions are held against.
-    #[cfg(test)]
     pub fn size_bytes(&self) -> usize {
         let own: usize = self.buffers.iter().map(|buffer| buffer.len() + if buffer.is_empty() { 1 } else { 6 }).sum();
         own + 6 + self.parameters.len() + self.children.iter().map(Self::size_bytes).sum::<usize>()

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::hints::{FRESH_BLOCKS, Hint};
 use super::{EncodeOptions, Encoder, SharedDictionary};
 use crate::block::head::{EncodedNode, write_block};
 use crate::error::{Error, Result};
@@ -13,6 +14,9 @@ pub struct ChunkEncoder {
     physical: Physical,
     options: EncodeOptions,
     shared: SharedDictionary,
+    /// What was chosen for the block before, and how many blocks there were.
+    hint: Option<Hint>,
+    block_count: usize,
 }
 
 /// A finished block: the bytes that lie on disk, in memory and on the wire.
@@ -40,7 +44,7 @@ impl EncodedBlock {
 impl ChunkEncoder {
     /// An encoder for the blocks of one chunk of this type.
     pub fn new(physical: Physical, options: EncodeOptions) -> Self {
-        Self { physical, options, shared: SharedDictionary::default() }
+        Self { physical, options, shared: SharedDictionary::default(), hint: None, block_count: 0 }
     }
 
     /// Encodes the next block, of at most 65,536 rows. `only` says that no other block follows in this chunk: then nothing
@@ -56,9 +60,13 @@ impl ChunkEncoder {
             return Err(Error::InvalidArgument(format!("{what} in a chunk of {}", self.physical)));
         }
         let shared = if only { None } else { Some(&mut self.shared) };
-        let mut encoder = Encoder::new(&self.options, shared, Some(large));
+        let hint = self.hint.as_ref().filter(|_| self.options.follow_hints && self.block_count % FRESH_BLOCKS != 0);
+        let mut encoder =
+            Encoder { forced: self.options.required, hint, ..Encoder::new(&self.options, shared, Some(large)) };
         let root = encoder.root(column)?;
-        let distinct = encoder.distinct();
+        let (distinct, learned) = (encoder.distinct(), encoder.learned);
+        self.hint = learned;
+        self.block_count += 1;
         Ok(EncodedBlock { distinct, ..finished(&root, &self.physical, decoded_size_bytes(column, true), false) })
     }
 

@@ -3,7 +3,10 @@
 
 pub(crate) mod chunk;
 pub(crate) mod distinct;
+pub(crate) mod explain;
 pub(crate) mod frequent;
+pub(crate) mod hints;
+pub(crate) mod options;
 pub(crate) mod shared;
 pub(crate) mod sorted;
 pub(crate) mod statistics;
@@ -11,6 +14,10 @@ pub(crate) mod statistics;
 use std::io;
 
 pub use chunk::{ChunkEncoder, EncodedBlock};
+use explain::Trace;
+pub use explain::{Candidate, Choice, Searched, explain, search};
+use hints::Hint;
+pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
 pub(crate) use statistics::{Statistics, sample_vectors};
 
@@ -19,27 +26,6 @@ use crate::encodings::{Encoding, REGISTRY, by_id, large::Large, validity::Validi
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, Column, LaneAccess, Lanes, Values};
 use crate::{Fixed, LARGE_VALUE_BYTES, with_lanes};
-
-/// How blocks are encoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncodeOptions {
-    /// How many encodings may stand above one another before only those without encoded children are left.
-    pub max_depth: u8,
-    /// Ids of the encodings that may be chosen; `None` for all. Another is used only where none of these can hold the values.
-    pub allowed: Option<Vec<u8>>,
-}
-
-impl Default for EncodeOptions {
-    fn default() -> Self {
-        Self { max_depth: 3, allowed: None }
-    }
-}
-
-impl EncodeOptions {
-    fn allows(&self, id: u8) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&id))
-    }
-}
 
 /// Stores a value of the region for large values and returns its offset.
 pub(crate) type PutLarge<'a> = dyn FnMut(&[u8]) -> io::Result<u64> + 'a;
@@ -52,7 +38,7 @@ pub(crate) struct Encoder<'e> {
     shared: Option<&'e mut SharedDictionary>,
     /// Where large values go; without it they stay in the block.
     large: Option<&'e mut PutLarge<'e>>,
-    /// The encoding that the root must have, for tests of single encodings.
+    /// The encoding that the values must have.
     forced: Option<u8>,
     /// True below a Phrases node: what it leaves has no phrases worth looking for.
     within_phrases: bool,
@@ -64,6 +50,16 @@ pub(crate) struct Encoder<'e> {
     distinct: Option<usize>,
     /// Bytes and price of the best candidate so far for the node at hand.
     best_bytes: f64,
+    /// What was chosen for the same node of the block before.
+    hint: Option<&'e Hint>,
+    /// The hint that holds: its children are those of this node.
+    followed: Option<&'e Hint>,
+    /// What is chosen for this node, for the next block.
+    learned: Option<Hint>,
+    /// Who is told of every decision.
+    trace: Option<&'e Trace>,
+    /// True for a search through all cascades.
+    exhaustive: bool,
 }
 
 impl<'e> Encoder<'e> {
@@ -83,6 +79,21 @@ impl<'e> Encoder<'e> {
             beneath_dictionary: false,
             distinct: None,
             best_bytes: f64::MAX,
+            hint: None,
+            followed: None,
+            learned: None,
+            trace: None,
+            exhaustive: false,
+        }
+    }
+
+    /// An encoder for the same values, which knows nothing of other blocks and tells nobody.
+    fn beside(&self) -> Self {
+        Encoder {
+            depth: self.depth,
+            within_phrases: self.within_phrases,
+            beneath_dictionary: self.beneath_dictionary,
+            ..Encoder::new(self.options, None, None)
         }
     }
 
@@ -123,8 +134,9 @@ impl<'e> Encoder<'e> {
         let statistics =
             if self.beneath_dictionary { Statistics::without_distinct(column) } else { Statistics::new(column) };
         match self.forced.take().and_then(by_id) {
-            Some(forced) => self.required(forced, &statistics),
-            None => self.choose(&statistics),
+            // Where there is nothing to hold, nothing is asked of how it is held.
+            Some(forced) if column.rows > 0 => self.required(forced, &statistics),
+            _ => self.choose(&statistics),
         }
     }
 
@@ -135,29 +147,93 @@ impl<'e> Encoder<'e> {
         })
     }
 
-    /// Encodes with the encoding that promises the fewest bytes, decode price included.
+    /// Encodes as the hint says, if that holds; else with the encoding that promises the fewest bytes, decode price included.
     fn choose(&mut self, statistics: &Statistics<'_>) -> Result<EncodedNode> {
+        if let Some(node) = self.follow_hint(statistics)? {
+            return Ok(node);
+        }
+        if self.exhaustive
+            && let Some(node) = self.search(statistics)
+        {
+            return Ok(node);
+        }
         for is_allowed in [true, false] {
-            let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
-            self.best_bytes = f64::MAX;
-            for encoding in REGISTRY.into_iter().filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
-                if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
-                    let priced = bytes + encoding.price_bits() * statistics.rows as f64 / 8.0;
-                    candidates.push((priced, encoding));
-                    self.best_bytes = self.best_bytes.min(priced);
-                }
-            }
-            candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
+            let candidates = self.candidates(statistics, is_allowed);
             if self.depth == 0 {
                 self.distinct = statistics.known_distinct();
             }
-            for (_, encoding) in candidates {
-                if let Some(node) = encoding.encode(statistics, self)? {
+            for (priced_bytes, encoding) in candidates {
+                self.followed = None;
+                if let Some(node) = self.attempt(encoding, priced_bytes / statistics.rows.max(1) as f64, statistics)? {
                     return Ok(node);
                 }
             }
         }
         Err(Error::InvalidArgument(format!("no encoding holds {}", statistics.column.values.physical())))
+    }
+
+    /// Encodings with the bytes and the price that they promise, the best first.
+    fn candidates(&mut self, statistics: &Statistics<'_>, is_allowed: bool) -> Vec<(f64, &'static dyn Encoding)> {
+        let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
+        self.best_bytes = f64::MAX;
+        for encoding in REGISTRY.into_iter().filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
+            if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
+                let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows);
+                candidates.push((priced_bytes, encoding));
+                self.best_bytes = self.best_bytes.min(priced_bytes);
+            }
+        }
+        candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
+        candidates
+    }
+
+    /// What decoding so many rows of an encoding is held to cost, in bytes.
+    pub fn price_bytes(&self, encoding: &dyn Encoding, rows: usize) -> f64 {
+        encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0
+    }
+
+    /// Encodes as the block before was, if that promises about as few bytes per row.
+    fn follow_hint(&mut self, statistics: &Statistics<'_>) -> Result<Option<EncodedNode>> {
+        let Some(hint) = self.hint else { return Ok(None) };
+        let Some(encoding) = by_id(hint.encoding) else { return Ok(None) };
+        self.best_bytes = f64::MAX;
+        let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
+        if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics.rows) {
+            return Ok(None);
+        }
+        if self.depth == 0 {
+            self.distinct = statistics.known_distinct();
+        }
+        self.followed = Some(hint);
+        self.attempt(encoding, hint.bytes_per_row, statistics)
+    }
+
+    /// Encodes with this encoding, and remembers it as chosen.
+    fn attempt(
+        &mut self,
+        encoding: &'static dyn Encoding,
+        bytes_per_row: f64,
+        statistics: &Statistics<'_>,
+    ) -> Result<Option<EncodedNode>> {
+        self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, children: Vec::new() });
+        let Some(trace) = self.trace else { return encoding.encode(statistics, self) };
+        trace.note(self, statistics, encoding.id());
+        trace.enter(encoding.name());
+        let encoded = encoding.encode(statistics, self);
+        trace.leave();
+        encoded
+    }
+
+    /// Encodes a child with an encoder of its own: hands it what is known of it, and keeps what it learned.
+    fn encode_beneath(&mut self, child: Self, column: &Column<'_>, is_root: bool) -> Result<EncodedNode> {
+        let number = self.learned.as_ref().map_or(0, |learned| learned.children.len());
+        let hint = self.followed.and_then(|hint| hint.children.get(number)?.as_ref());
+        let mut child = Encoder { hint, trace: self.trace, exhaustive: self.exhaustive, ..child };
+        let node = if is_root { child.root(column) } else { child.values(column) }?;
+        if let Some(learned) = &mut self.learned {
+            learned.children.push(child.learned);
+        }
+        Ok(node)
     }
 
     /// Encodes a child that belongs to the cascade of its parent, one step deeper.
@@ -169,8 +245,9 @@ impl<'e> Encoder<'e> {
     pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
         let (depth, within_phrases) = (self.depth + 1, self.within_phrases);
         let beneath_dictionary = self.is_dictionary;
-        Encoder { depth, forced, within_phrases, beneath_dictionary, ..Encoder::new(self.options, None, None) }
-            .values(column)
+        let child =
+            Encoder { depth, forced, within_phrases, beneath_dictionary, ..Encoder::new(self.options, None, None) };
+        self.encode_beneath(child, column, false)
     }
 
     /// From here on, this encoder's children are the codes and values of a dictionary of this block alone.
@@ -195,7 +272,7 @@ impl<'e> Encoder<'e> {
 
     /// Encodes a child that is a column of its own: the items of lists, the fields of structs.
     pub fn nested(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
-        Encoder::new(self.options, None, None).root(column)
+        self.encode_beneath(Encoder::new(self.options, None, None), column, true)
     }
 
     /// Encodes unsigned integers in the smallest lane that holds `max`.

@@ -6,9 +6,9 @@ use std::{collections::VecDeque, io, sync::Arc};
 use arrow_array::{Array, ArrayRef, BooleanArray, cast::AsArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, FieldRef};
-use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodeOptions, EncodedBlock, Physical};
+use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodedBlock, Physical};
 
-use super::{sink::Sink, size::Size};
+use super::{encodings::ColumnEncoding, sink::Sink, size::Size};
 use crate::{
     arrow::{Split, plain_array, with_column, without_dictionaries},
     error::{Error, Result},
@@ -27,6 +27,7 @@ pub struct ColumnWriter {
     physical: Physical,
     /// Whether the column is a struct's validity, which needs no blocks where nothing is null.
     is_struct: bool,
+    encoding: ColumnEncoding,
     /// Rows without a block, in order.
     pending: VecDeque<ArrayRef>,
     /// Rows and bytes of the block that is filling, as planned.
@@ -44,10 +45,11 @@ pub struct ColumnWriter {
 
 impl ColumnWriter {
     /// Nothing yet of a column of `physical` values.
-    pub fn new(physical: Physical, is_struct: bool) -> Self {
+    pub fn new(physical: Physical, is_struct: bool, encoding: ColumnEncoding) -> Self {
         Self {
             physical,
             is_struct,
+            encoding,
             pending: VecDeque::new(),
             block_rows: 0,
             block_bytes: 0,
@@ -114,18 +116,15 @@ impl ColumnWriter {
     }
 
     /// Encodes the next full block, if any. `group_rows` is the row at which the group ends, if that is known.
-    pub fn encode_next(
-        &mut self,
-        group_rows: Option<u64>,
-        options: &EncodeOptions,
-        large: &mut PutLarge<'_>,
-    ) -> Result<()> {
+    pub fn encode_next(&mut self, group_rows: Option<u64>, large: &mut PutLarge<'_>) -> Result<()> {
         let Some((rows, end)) = self.full.pop_front() else { return Ok(()) };
         let array = self.take_front(rows)?;
         let only = self.blocks.is_empty() && self.full.is_empty() && group_rows == Some(end);
-        let encoder = self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), options.clone()));
+        let encoder =
+            self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), self.encoding.options.clone()));
+        let asked = &self.encoding.asked;
         let (block, zone) = with_column(&array, |column| {
-            let block = encoder.encode(column, only, large)?;
+            let block = encoder.encode(column, only, large).map_err(|error| refused(error, asked.as_deref()))?;
             let zone = Zone::of(column, block.distinct);
             Ok::<_, Error>((block, zone))
         })??;
@@ -187,6 +186,16 @@ impl ColumnWriter {
     /// What the column's record needs.
     pub fn written(&self) -> &WrittenColumn {
         &self.written
+    }
+}
+
+/// The error of an encoding that was asked for and can't hold the values, with the column.
+fn refused(error: entasis_encoding::Error, asked: Option<&str>) -> Error {
+    match (error, asked) {
+        (entasis_encoding::Error::InvalidArgument(what), Some(asked)) => {
+            Error::InvalidArgument(format!("{asked}: {what}"))
+        }
+        (error, _) => error.into(),
     }
 }
 

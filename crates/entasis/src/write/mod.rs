@@ -4,6 +4,7 @@
 //! file holds depends on the rows and the options alone: never on how batches cut the rows, nor on threads.
 
 mod column;
+mod encodings;
 mod file;
 mod options;
 mod plan;
@@ -20,7 +21,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 pub use file::FileWriter;
-pub use options::{EncodeOptions, SortColumn, WriteOptions};
+pub use options::{EncodeOptions, Profile, SortColumn, WriteOptions};
 
 pub(crate) use self::column::ColumnWriter;
 use self::{
@@ -81,8 +82,11 @@ impl<W: io::Write> Writer<W> {
             return Err(Error::Unsupported(format!("{} columns", nodes.len())));
         }
         let sort = SortCheck::new(&trees, &options.sort_order)?;
-        let columns =
-            nodes.iter().map(|node| ColumnWriter::new(node.physical.clone(), node.children.is_some())).collect();
+        let columns = nodes
+            .iter()
+            .zip(encodings::of_columns(&trees, &options)?)
+            .map(|(node, encoding)| ColumnWriter::new(node.physical.clone(), node.children.is_some(), encoding))
+            .collect();
         let mut sink = Sink::new(sink, name);
         sink.write(&MAGIC)?;
         Ok(Self {
@@ -167,7 +171,6 @@ impl<W: io::Write> Writer<W> {
     /// Encodes all blocks that are full. Columns without large values share the threads; the others follow in the order
     /// of their rows, for that is the order of their values in the file.
     fn encode(&mut self, group_rows: Option<u64>) -> Result<()> {
-        let options = &self.options.encode;
         let (large, small): (Vec<_>, Vec<_>) = self
             .columns
             .iter_mut()
@@ -176,12 +179,12 @@ impl<W: io::Write> Writer<W> {
         let encode_all = |column: &mut ColumnWriter| {
             let none = &mut |_: &[u8]| Err(io::Error::other("a large value where none was counted"));
             while column.next_full().is_some() {
-                column.encode_next(group_rows, options, none)?;
+                column.encode_next(group_rows, none)?;
             }
             Ok(())
         };
         share(small, self.options.threads, encode_all)?;
-        encode_large(large, group_rows, options, &mut self.sink)
+        encode_large(large, group_rows, &mut self.sink)
     }
 
     /// Encodes what waits and writes the row group.
@@ -259,14 +262,13 @@ fn share(
 fn encode_large<W: io::Write>(
     mut columns: Vec<&mut ColumnWriter>,
     group_rows: Option<u64>,
-    options: &EncodeOptions,
     sink: &mut Sink<W>,
 ) -> Result<()> {
     loop {
         let ends = columns.iter().enumerate().filter_map(|(index, column)| Some((column.next_full()?, index)));
         let Some((_, index)) = ends.min() else { return Ok(()) };
         let mut failure = None;
-        let encoded = columns[index].encode_next(group_rows, options, &mut |bytes| {
+        let encoded = columns[index].encode_next(group_rows, &mut |bytes| {
             sink.write_io(bytes).map_err(|error| {
                 let kind = error.kind();
                 failure = Some(error);

@@ -1,6 +1,6 @@
 //! What can be chosen when a file is written.
 
-pub use entasis_encoding::EncodeOptions;
+pub use entasis_encoding::{EncodeOptions, Profile};
 
 use crate::{
     error::{Error, Result},
@@ -20,8 +20,11 @@ pub struct WriteOptions {
     pub sort_order: Vec<SortColumn>,
     /// Threads that encode: 1, the caller's. The bytes of the file don't depend on it.
     pub threads: usize,
-    /// How blocks are encoded.
+    /// How blocks are encoded; [`EncodeOptions::of`] gives those of a profile.
     pub encode: EncodeOptions,
+    /// Columns whose values, nulls aside, must have an encoding: path and the encoding's name. None: the chooser's choice. Values that
+    /// an encoding can't hold are then [`Error::InvalidArgument`].
+    pub encodings: Vec<(String, String)>,
 }
 
 /// A column of the declared sort order.
@@ -44,6 +47,7 @@ impl Default for WriteOptions {
             sort_order: Vec::new(),
             threads: 1,
             encode: EncodeOptions::default(),
+            encodings: Vec::new(),
         }
     }
 }
