@@ -385,7 +385,13 @@ fn columns_have_the_encodings_that_were_asked_for() {
         Field::new("n", DataType::Int64, true),
         Field::new("s", DataType::Struct(Fields::from(vec![Field::new("t", DataType::Utf8, true)])), true),
     ]));
-    let batch = Generator::new(3).batch(&schema, 5_000);
+    let strings = StringArray::from_iter((0..5_000).map(|row| (row % 7 > 0).then(|| format!("row {row}"))));
+    let Some(DataType::Struct(fields)) = schema.fields().last().map(|field| field.data_type().clone()) else {
+        panic!()
+    };
+    let structs = StructArray::new(fields, vec![Arc::new(strings) as ArrayRef], None);
+    let numbers = Int64Array::from_iter((0..5_000).map(|row| (row % 5 > 0).then_some(row % 100)));
+    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers), Arc::new(structs)]).unwrap();
     let options = |encodings: &[(&str, &str)]| WriteOptions {
         encodings: encodings.iter().map(|(path, name)| (path.to_string(), name.to_string())).collect(),
         ..WriteOptions::default()
@@ -403,7 +409,7 @@ fn columns_have_the_encodings_that_were_asked_for() {
         let error = Writer::new(Vec::new(), schema.clone(), options(&[wrong]))
             .and_then(|mut writer| {
                 writer.write(&batch)?;
-                writer.finish()
+                writer.finish().map(drop)
             })
             .unwrap_err();
         assert!(matches!(error, Error::InvalidArgument(_)), "{error}");

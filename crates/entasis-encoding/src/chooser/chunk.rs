@@ -60,7 +60,8 @@ impl ChunkEncoder {
             return Err(Error::InvalidArgument(format!("{what} in a chunk of {}", self.physical)));
         }
         let shared = if only { None } else { Some(&mut self.shared) };
-        let hint = self.hint.as_ref().filter(|_| self.options.follow_hints && self.block_count % FRESH_BLOCKS != 0);
+        let hint =
+            self.hint.as_ref().filter(|_| self.options.follow_hints && !self.block_count.is_multiple_of(FRESH_BLOCKS));
         let mut encoder =
             Encoder { forced: self.options.required, hint, ..Encoder::new(&self.options, shared, Some(large)) };
         let root = encoder.root(column)?;

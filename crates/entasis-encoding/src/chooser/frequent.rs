@@ -39,7 +39,7 @@ fn candidate<T: Copy + Ord>(values: &[T]) -> Option<usize> {
     let count = values.len().min(LOOKED_AT);
     let mut some: Vec<(T, usize)> =
         (0..count).map(|index| index * values.len() / count).map(|row| (values[row], row)).collect();
-    some.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    some.sort_unstable_by_key(|pair| pair.0);
     let most = some.chunk_by(|left, right| left.0 == right.0).max_by_key(|equal| equal.len())?;
     (most.len() * LEAST_SHARE >= count).then_some(most[0].1)
 }
