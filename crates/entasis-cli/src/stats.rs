@@ -62,15 +62,17 @@ impl ColumnStats {
 }
 
 impl Distinct {
-    /// Of several blocks. `None` if none of them has an estimate.
+    /// Of several blocks. `None` if there are none, or none of them has an estimate.
     ///
     /// Blocks whose ranges don't meet have no value in common: their numbers add up. Else the most varied block is the lower bound,
     /// and the sum the upper one, where no type and range has fewer values.
     fn of<'a>(blocks: impl Iterator<Item = &'a BlockRef> + Clone) -> Option<Self> {
+        let count = blocks.clone().count();
         let with_values = blocks.filter(|block| zone::has_values(block));
         if with_values.clone().all(|block| block.zone.distinct.is_none()) {
             // A column of nothing but nulls is known to have none.
-            return (with_values.clone().next().is_none()).then_some(Distinct { least: 0, most: 0 });
+            let are_null = count > 0 && with_values.clone().next().is_none();
+            return are_null.then_some(Distinct { least: 0, most: 0 });
         }
         let single = |block: &BlockRef| {
             let values = u64::from(block.rows) - block.zone.null_count;
@@ -133,7 +135,7 @@ mod tests {
     fn distinct_values_are_bounded_by_blocks_and_by_their_ranges() {
         let bounds = |blocks: &[BlockRef]| Distinct::of(blocks.iter()).map(|distinct| (distinct.least, distinct.most));
         let nulls = BlockRef { zone: Zone { null_count: 1000, ..Zone::default() }, ..block(0, 0, None) };
-        assert_eq!(bounds(&[]), Some((0, 0)));
+        assert_eq!(bounds(&[]), None);
         assert_eq!(bounds(&[nulls.clone()]), Some((0, 0)));
         assert_eq!(bounds(&[block(0, 9, None)]), None);
         assert_eq!(bounds(&[block(0, 999, Some(7)), nulls]), Some((7, 7)));

@@ -5,53 +5,17 @@
 
 mod common;
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
-use bytes::Bytes;
-use common::{assert_same, collect, write};
+use common::{Counted, Fails, assert_same, collect, write};
 use entasis::{
-    Error, Projection, ReadLimits, ReadRequest, Reader, Result, Strings, WriteOptions,
-    generate::Generator,
-    source::{FileSource, Source},
+    Error, Projection, ReadLimits, ReadRequest, Reader, Result, Strings, WriteOptions, generate::Generator,
+    source::FileSource,
 };
-
-/// A source of which every so many reads fail.
-struct Flaky {
-    source: FileSource,
-    request_bytes: u64,
-    reads: AtomicU64,
-    /// 0: none fails.
-    fails_every: AtomicU64,
-}
-
-impl Source for Flaky {
-    fn size_bytes(&self) -> u64 {
-        self.source.size_bytes()
-    }
-
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn request_bytes(&self) -> u64 {
-        self.request_bytes
-    }
-
-    fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let (number, every) = (self.reads.fetch_add(1, Ordering::Relaxed), self.fails_every.load(Ordering::Relaxed));
-        if every > 0 && number % every == every - 1 {
-            return Err(Error::io(self.name().to_owned(), std::io::Error::other("the line is down")));
-        }
-        self.source.read(range)
-    }
-}
 
 /// Columns whose blocks have texts, dictionaries (shared and not), packed values, and a few large values.
 fn table(rows: usize) -> RecordBatch {
@@ -123,17 +87,12 @@ fn threads_share_a_reader_of_a_source_that_fails() {
     for request_bytes in [0, 4_000] {
         // From a cache that holds nothing, over one that is cleared again and again, to one that holds all.
         for open_block_bytes in [0, 300_000, 64 << 20] {
-            let source = Arc::new(Flaky {
-                source: FileSource::open(&path).unwrap(),
-                request_bytes,
-                reads: AtomicU64::new(0),
-                fails_every: AtomicU64::new(0),
-            });
+            let source = Counted::with_request_bytes(FileSource::open(&path).unwrap(), request_bytes);
             let limits = ReadLimits { open_block_bytes, ..ReadLimits::default() };
             let reader = Reader::from_source(source.clone(), limits).unwrap();
-            source.fails_every.store(7, Ordering::Relaxed);
+            *source.fails.lock().unwrap() = Fails::Every(7);
             assert!(use_from_threads(&reader, &batch, true) > 0, "some reads have failed");
-            source.fails_every.store(0, Ordering::Relaxed);
+            *source.fails.lock().unwrap() = Fails::Never;
             assert_eq!(use_from_threads(&reader, &batch, false), 0);
         }
     }

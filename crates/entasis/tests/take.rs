@@ -4,24 +4,18 @@
 
 mod common;
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use common::{Counted, assert_same, write};
+use common::{Counted, Fails, assert_same, write};
 use entasis::{
-    Error, Projection, ReadLimits, Reader, Result, Strings, WriteOptions,
+    Error, Projection, ReadLimits, Reader, Strings, WriteOptions,
     generate::{Generator, flat_types, nested_types},
-    source::{BytesSource, REQUEST_BYTES, Source},
+    source::{BytesSource, REQUEST_BYTES},
 };
 
 /// The longest that a checksum run is, but for padding.
@@ -272,44 +266,15 @@ fn threads_take_rows_of_the_same_blocks() {
     }
 }
 
-/// A source of which one read fails, as on a network.
-struct Failing {
-    source: BytesSource,
-    reads: AtomicU64,
-    fails_at: u64,
-}
-
-impl Source for Failing {
-    fn size_bytes(&self) -> u64 {
-        self.source.size_bytes()
-    }
-
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn request_bytes(&self) -> u64 {
-        0
-    }
-
-    fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        if self.reads.fetch_add(1, Ordering::Relaxed) == self.fails_at {
-            return Err(Error::Io { path: self.name().to_owned(), source: std::io::ErrorKind::TimedOut.into() });
-        }
-        self.source.read(range)
-    }
-}
-
 #[test]
 fn failures_of_the_source_are_not_kept() {
     let (schema, batch) = orders(70_000);
     let bytes = write(&schema, std::slice::from_ref(&batch), WriteOptions::default());
     let wanted = [69_999, 3, 40_000, 65_536];
     let mut failures = 0;
-    for fails_at in 1.. {
-        let source = BytesSource::new(bytes.clone(), "a.ent");
-        let source = Arc::new(Failing { source, reads: AtomicU64::new(0), fails_at });
-        let reader = Reader::from_source(source.clone(), ReadLimits::default()).unwrap();
+    for fails_at in 0.. {
+        let (reader, source) = scattered(&bytes);
+        *source.fails.lock().unwrap() = Fails::At(source.reads.load(Ordering::Relaxed) + fails_at);
         let take = || reader.take(&wanted, &Projection::all(), Strings::AsStored);
         let taken = match take() {
             Ok(taken) => taken,
@@ -320,7 +285,7 @@ fn failures_of_the_source_are_not_kept() {
             Err(error) => panic!("{error}"),
         };
         assert_same(&taken, &oracle(&batch, &wanted), "after a failure");
-        if source.reads.load(Ordering::Relaxed) <= fails_at {
+        if matches!(*source.fails.lock().unwrap(), Fails::At(read) if source.reads.load(Ordering::Relaxed) <= read) {
             break;
         }
     }

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use crate::exit::Failure;
 use crate::format::Format;
@@ -121,6 +121,12 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
         Some(limit) => Box::new(Limited { input, left: limit }),
         None => input,
     })
+}
+
+/// The same columns under another schema of the same types.
+fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)
 }
 
 /// Opens a file to read it from its beginning to its end, counting.

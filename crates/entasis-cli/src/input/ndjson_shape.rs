@@ -80,7 +80,7 @@ impl Table {
             return Err("column 1: each line of NDJSON is one JSON object, between { and }".to_owned());
         }
         self.context.path.clear();
-        let mut deserializer = serde_json::Deserializer::from_slice(line);
+        let mut deserializer = serde_json::Deserializer::from_slice(line.trim_ascii_end());
         let objects = Objects { members: &mut self.members, context: &mut self.context };
         let visited = deserializer.deserialize_map(objects).and_then(|()| deserializer.end());
         visited.map_err(|error| match self.context.problem.take() {
@@ -88,7 +88,8 @@ impl Table {
             None => {
                 let words = error.to_string();
                 let words = words.rsplit_once(" at line ").map_or(words.as_str(), |(words, _)| words);
-                format!("column {}: {words}", error.column())
+                let remedy = if error.is_eof() { "; each line of NDJSON is a whole object" } else { "" };
+                format!("column {}: {words}{remedy}", error.column())
             }
         })
     }

@@ -10,7 +10,7 @@ use orc_rust::arrow_reader::{ArrowReader, ArrowReaderBuilder};
 use orc_rust::error::OrcError;
 use orc_rust::projection::ProjectionMask;
 
-use super::{Input, InputOptions};
+use super::{Input, InputOptions, with_schema};
 use crate::columns::Picks;
 use crate::exit::Failure;
 
@@ -74,11 +74,15 @@ impl Iterator for OrcInput {
     type Item = Result<RecordBatch, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let OrcInput { path, reader, picks, .. } = self;
+        let OrcInput { path, reader, picks, schema, .. } = self;
         let batch = guarded(path, || {
             let batch = reader.next().transpose().map_err(|error| arrow_failure(path, error))?;
-            let picked = batch.map(|batch| picks.as_ref().map_or(Ok(batch.clone()), |picks| picks.apply(&batch)));
-            picked.transpose().map_err(|error| Failure::arrow(path, error))
+            let batch = batch.map(|batch| match picks {
+                Some(picks) => picks.apply(&batch),
+                // The reader's batches lack the schema's metadata.
+                None => with_schema(batch, schema),
+            });
+            batch.transpose().map_err(|error| Failure::arrow(path, error))
         });
         self.rows_done += batch.as_ref().map_or(0, |batch| batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
         batch.transpose()

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use super::{Input, InputOptions};
+use super::{Input, InputOptions, with_schema};
 use crate::columns::Picks;
 use crate::exit::Failure;
 
@@ -53,17 +52,12 @@ impl Iterator for ParquetInput {
         let batch = self.reader.next()?;
         let batch = batch.and_then(|batch| match &self.picks {
             Some(picks) => picks.apply(&batch),
+            // The reader's batches lack the schema's metadata.
             None => with_schema(batch, &self.schema),
         });
         self.rows_done += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
         Some(batch.map_err(|error| Failure::arrow(&self.path, error)))
     }
-}
-
-/// The reader's batches lack the schema's metadata.
-fn with_schema(batch: RecordBatch, schema: &Arc<Schema>) -> Result<RecordBatch, arrow_schema::ArrowError> {
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)
 }
 
 impl Input for ParquetInput {

@@ -13,7 +13,9 @@ use std::{
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use entasis::{Batches, ReadRequest, Reader, Result, WriteOptions, Writer, compare::first_difference, source::Source};
+use entasis::{
+    Batches, Error, ReadRequest, Reader, Result, WriteOptions, Writer, compare::first_difference, source::Source,
+};
 
 /// A file of these batches.
 pub fn write(schema: &SchemaRef, batches: &[RecordBatch], options: WriteOptions) -> Bytes {
@@ -75,6 +77,27 @@ pub struct Counted<S> {
     pub reads: AtomicU64,
     pub bytes: AtomicU64,
     pub ranges: Mutex<Vec<Range<u64>>>,
+    /// Which reads fail, as on a network.
+    pub fails: Mutex<Fails>,
+}
+
+/// Which reads of a source fail, counted from 0.
+#[derive(Clone, Copy, Default)]
+pub enum Fails {
+    #[default]
+    Never,
+    At(u64),
+    Every(u64),
+}
+
+impl Fails {
+    fn holds(self, read: u64) -> bool {
+        match self {
+            Fails::Never => false,
+            Fails::At(number) => read == number,
+            Fails::Every(count) => read % count == count - 1,
+        }
+    }
 }
 
 impl<S: Source> Counted<S> {
@@ -84,7 +107,7 @@ impl<S: Source> Counted<S> {
 
     pub fn with_request_bytes(source: S, request_bytes: u64) -> Arc<Self> {
         let (reads, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { source, request_bytes, reads, bytes, ranges: Mutex::default() })
+        Arc::new(Self { source, request_bytes, reads, bytes, ranges: Mutex::default(), fails: Mutex::default() })
     }
 
     /// Reads and bytes since the last call.
@@ -108,7 +131,10 @@ impl<S: Source> Source for Counted<S> {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
+        let number = self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.fails.lock().unwrap().holds(number) {
+            return Err(Error::Io { path: self.name().to_owned(), source: std::io::ErrorKind::TimedOut.into() });
+        }
         self.bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
         self.ranges.lock().unwrap().push(range.clone());
         self.source.read(range)
