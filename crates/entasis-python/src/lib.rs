@@ -1,6 +1,7 @@
 //! Entasis in Python: arguments, types and errors. What concerns data is the core's.
 
 mod batches;
+mod describe;
 mod error;
 mod file;
 mod incoming;
@@ -20,6 +21,7 @@ mod _entasis {
     #[pymodule_export]
     use super::{
         batches::BatchReader,
+        describe::describe_columns,
         file::{EntasisFile, read_metadata, read_schema, read_table},
         metadata::FileMetadata,
         table::{Batch, PySchema, Table},

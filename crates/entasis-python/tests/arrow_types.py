@@ -1,0 +1,76 @@
+"""Every Arrow type that pyarrow has and Entasis covers, with values of each."""
+
+import datetime
+import decimal
+from typing import Any
+
+import pyarrow as pa
+
+NAN, INFINITY = float("nan"), float("inf")
+DAY = datetime.date(2024, 2, 29)
+MOMENT = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)
+
+
+def _units() -> list[tuple[pa.DataType, list[Any]]]:
+    ticks = [0, 1, -1, 2**62, -(2**62)]
+    types: list[pa.DataType] = []
+    for unit in ("s", "ms", "us", "ns"):
+        types += [pa.timestamp(unit), pa.timestamp(unit, "Europe/Rome"), pa.timestamp(unit, "+01:30"), pa.duration(unit)]
+    return [(data_type, [pa.scalar(tick, pa.int64()).cast(data_type) for tick in ticks]) for data_type in types]
+
+
+def _integers() -> list[tuple[pa.DataType, list[Any]]]:
+    cases = []
+    for bits in (8, 16, 32, 64):
+        signed, unsigned = getattr(pa, f"int{bits}")(), getattr(pa, f"uint{bits}")()
+        cases.append((signed, [0, 1, -1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]))
+        cases.append((unsigned, [0, 1, 2**bits - 1]))
+    return cases
+
+
+# Types without children, with values; nulls are added by the tests.
+FLAT: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.null(), []),
+    (pa.bool_(), [True, False]),
+    *_integers(),
+    (pa.float16(), [0.0, -0.0, 1.5, -65_504.0, NAN, INFINITY]),
+    (pa.float32(), [0.0, -0.0, 1.5, NAN, -INFINITY]),
+    (pa.float64(), [0.0, -0.0, 0.1, 1e308, NAN, INFINITY, 5e-324]),
+    (pa.string(), ["", "a", "ü€𝄞", "a text that is longer than a view"]),
+    (pa.large_string(), ["", "a", "a text that is longer than a view"]),
+    (pa.string_view(), ["", "a", "a text that is longer than a view"]),
+    (pa.binary(), [b"", b"\x00\xff", b"bytes that are longer than a view"]),
+    (pa.large_binary(), [b"", b"\x00\xff"]),
+    (pa.binary_view(), [b"", b"\x00\xff", b"bytes that are longer than a view"]),
+    (pa.binary(3), [b"abc", b"\x00\x00\x00"]),
+    (pa.date32(), [DAY, datetime.date(1, 1, 1)]),
+    (pa.date64(), [DAY, datetime.date(1, 1, 1)]),
+    (pa.time32("s"), [datetime.time(0, 0, 0), datetime.time(23, 59, 59)]),
+    (pa.time32("ms"), [datetime.time(23, 59, 59, 999_000)]),
+    (pa.time64("us"), [datetime.time(23, 59, 59, 999_999)]),
+    (pa.time64("ns"), [datetime.time(23, 59, 59, 999_999)]),
+    *_units(),
+    (pa.decimal32(9, 2), [decimal.Decimal("1234567.89"), decimal.Decimal("-0.01")]),
+    (pa.decimal64(18, -2), [decimal.Decimal("1200"), decimal.Decimal("-100")]),
+    (pa.decimal128(38, 10), [decimal.Decimal("1.0000000001"), decimal.Decimal(-(10**27))]),
+    (pa.decimal256(76, 0), [decimal.Decimal(10**75), decimal.Decimal(-(10**75))]),
+    (pa.dictionary(pa.int8(), pa.string()), ["a", "b", "a"]),
+    (pa.dictionary(pa.uint32(), pa.int64()), [5, 7, 5]),
+    (pa.dictionary(pa.int64(), pa.float64()), [1.5, 2.5]),
+]
+
+# Ways to put types into others, each with what makes a value of values.
+NESTED = {
+    "list": (pa.list_, lambda values: [list(values), [], list(values)[:1]]),
+    "large list": (pa.large_list, lambda values: [list(values), []]),
+    "fixed-size list": (lambda item: pa.list_(item, 2), lambda values: [[value, value] for value in values]),
+    "struct": (
+        lambda item: pa.struct([pa.field("a", item), pa.field("b", pa.int8())]),
+        lambda values: [{"a": value, "b": None} for value in values],
+    ),
+}
+
+
+def array_of(data_type: pa.DataType, values: list[Any], repeat: int = 1) -> pa.Array:
+    """The values, with nulls among them, so many times."""
+    return pa.array(([None, *values, None] if values else [None, None]) * repeat, data_type)
