@@ -1,6 +1,7 @@
 //! Long work, and Ctrl-C while it lasts.
 
 use std::{
+    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,6 +32,16 @@ impl Stop {
     }
 }
 
+thread_local! {
+    /// Of the work that this thread does.
+    static CURRENT: RefCell<Option<Arc<Stop>>> = const { RefCell::new(None) };
+}
+
+/// Whether the caller of the work that this thread does has gone: what belongs to it should be left alone then.
+pub fn is_stopped() -> bool {
+    CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.check().is_err()))
+}
+
 /// Runs `work` without the interpreter's lock. Where it is more than [`FEW_VALUES`], it runs on a thread of its own while
 /// this one looks for signals: one that raises (Ctrl-C does) ends the call within a poll, and the work after its step.
 pub fn run<T: Send + 'static>(
@@ -45,8 +56,11 @@ pub fn run<T: Send + 'static>(
     let (sender, mut receiver) = mpsc::sync_channel(1);
     let worker = {
         let stop = stop.clone();
-        // A caller that has gone takes no result.
-        move || drop(sender.send(work(&stop)))
+        move || {
+            CURRENT.set(Some(stop.clone()));
+            // A caller that has gone takes no result.
+            drop(sender.send(work(&stop)));
+        }
     };
     let worker = thread::Builder::new().name("entasis".to_owned()).spawn(worker)?;
     loop {

@@ -14,7 +14,10 @@ use pyo3::{
     types::{PyBytes, PyString},
 };
 
-use crate::error::Result;
+use crate::{
+    error::{Failure, Result},
+    interrupt::is_stopped,
+};
 
 /// What a caller named, found but not opened yet.
 pub enum Found {
@@ -79,6 +82,10 @@ impl PythonSource {
 
     fn call(&self, ranges: &[Range<u64>]) -> PyResult<Vec<PyBackedBytes>> {
         let pairs: Vec<(u64, u64)> = ranges.iter().map(|range| (range.start, range.end)).collect();
+        // A caller that has gone may use the file by itself.
+        if is_stopped() {
+            return Err(Failure::Stopped.into());
+        }
         let read = Python::try_attach(|py| {
             self.object.bind(py).call_method1(intern!(py, "read_ranges"), (pairs,))?.extract()
         });

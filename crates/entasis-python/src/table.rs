@@ -19,7 +19,7 @@ use crate::numpy;
 
 /// Rows of a file as Arrow arrays, in chunks.
 ///
-/// Anything that takes Arrow takes it: ``pyarrow.table(table)``, ``polars.from_arrow(table)``, DuckDB by its name, without
+/// Anything that takes Arrow takes it: ``pyarrow.table(table)``, ``polars.DataFrame(table)``, DuckDB by its name, without
 /// copying.
 ///
 /// >>> import entasis, pyarrow as pa

@@ -19,7 +19,7 @@ use pyo3::{
 use crate::{
     error::Result,
     incoming::Incoming,
-    interrupt::{Stop, run},
+    interrupt::{Stop, is_stopped, run},
     options::WriteArguments,
 };
 
@@ -98,6 +98,10 @@ impl PythonSink {
 
 impl Write for PythonSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A caller that has gone may use the file by itself.
+        if is_stopped() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let written = Python::try_attach(|py| {
             self.0.bind(py).call_method1(intern!(py, "write"), (PyBytes::new(py, bytes),)).map(drop)
         });

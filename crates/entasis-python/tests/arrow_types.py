@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -59,18 +60,42 @@ FLAT: list[tuple[pa.DataType, list[Any]]] = [
     (pa.dictionary(pa.int64(), pa.float64()), [1.5, 2.5]),
 ]
 
-# Ways to put types into others, each with what makes a value of values.
-NESTED = {
-    "list": (pa.list_, lambda values: [list(values), [], list(values)[:1]]),
-    "large list": (pa.large_list, lambda values: [list(values), []]),
-    "fixed-size list": (lambda item: pa.list_(item, 2), lambda values: [[value, value] for value in values]),
-    "struct": (
-        lambda item: pa.struct([pa.field("a", item), pa.field("b", pa.int8())]),
-        lambda values: [{"a": value, "b": None} for value in values],
-    ),
-}
-
-
 def array_of(data_type: pa.DataType, values: list[Any], repeat: int = 1) -> pa.Array:
     """The values, with nulls among them, so many times."""
     return pa.array(([None, *values, None] if values else [None, None]) * repeat, data_type)
+
+
+def _offsets(items: int) -> list[int]:
+    """Lists of one, none, two, three … items, to the end."""
+    lengths, offsets = [1, 0, 2, 3, 0, 5], [0]
+    while offsets[-1] < items:
+        offsets.append(min(offsets[-1] + lengths[len(offsets) % len(lengths)], items))
+    return offsets
+
+
+def _lists(kind: Any) -> Callable[[pa.Array], pa.Array]:
+    def nest(items: pa.Array) -> pa.Array:
+        offsets = _offsets(len(items))
+        nulls = [index % 4 == 3 and offsets[index] == offsets[index + 1] for index in range(len(offsets) - 1)]
+        return kind.from_arrays(offsets, items, mask=pa.array(nulls, pa.bool_()))
+
+    return nest
+
+
+def _fixed_size_lists(items: pa.Array) -> pa.Array:
+    lists = pa.FixedSizeListArray.from_arrays(items[: len(items) // 2 * 2], 2)
+    return pa.concat_arrays([lists, pa.nulls(2, lists.type)])
+
+
+def _structs(items: pa.Array) -> pa.Array:
+    nulls = pa.array([index % 3 == 1 for index in range(len(items))], pa.bool_())
+    return pa.StructArray.from_arrays([items, pa.array(range(len(items)))], names=["a", "b"], mask=nulls)
+
+
+# Ways to put arrays into others.
+NESTED: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "list": _lists(pa.ListArray),
+    "large list": _lists(pa.LargeListArray),
+    "fixed-size list": _fixed_size_lists,
+    "struct": _structs,
+}

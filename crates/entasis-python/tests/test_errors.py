@@ -68,9 +68,12 @@ def test_files_that_are_cut_raise(trips_path):
 def test_a_damage_says_where_and_spares_the_rest(trips_path):
     damaged = bytearray(trips_path.read_bytes())
     damaged[100] ^= 255
-    with pytest.raises(entasis.CorruptError, match='corrupt column "id", row group 0, block 0.* at byte'):
+    with pytest.raises(entasis.CorruptError, match=r'corrupt column "\w+", row group 0, block 0.* at byte \d+') as caught:
         entasis.read_table(damaged)
-    assert entasis.read_table(damaged, columns=["city"]).num_rows == 10_000
+    names = entasis.read_schema(damaged).names
+    hurt = [name for name in names if f'"{name}"' in str(caught.value)]
+    assert len(hurt) == 1
+    assert entasis.read_table(damaged, columns=[name for name in names if name not in hurt]).num_rows == 10_000
     with entasis.EntasisFile(damaged) as file:
         assert file.read_row_group(1).num_rows == 4_096
 

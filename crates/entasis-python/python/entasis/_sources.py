@@ -66,11 +66,11 @@ def _of_url(url: str, scheme: str, options: dict[str, Any]) -> Any:
             pass
         else:
             host, _, path = url[len(scheme) + 3 :].partition("/")
-            if scheme in ("http", "https"):
-                options = {"client_options": {"allow_http": scheme == "http"}, **options}
+            if scheme == "http":
+                options = {**options, "client_options": {"allow_http": True, **options.get("client_options", {})}}
             return StoreObject(from_url(f"{scheme}://{host}", **options), path)
     try:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(f"{url}: obstore or fsspec has to be installed to reach it: pip install entasis[stores]") from None
     return FsspecFile(*url_to_fs(url, **options))
