@@ -1,7 +1,7 @@
 """The peers: each writes a table to a path, reads it, and reads single rows of it.
 
-Every peer works on one thread where it lets itself be told, and yields a `pyarrow.Table` of the types that it likes best; the
-caller casts to the types that are asked for, and counts that.
+Every peer works on one thread where it lets itself be told, and yields a `pyarrow.Table` of the types that it likes
+best; the caller casts to the types that are asked for, and counts that.
 """
 
 from __future__ import annotations
@@ -239,8 +239,20 @@ def wants_views(schema: pa.Schema) -> bool:
 PEERS: list[Peer] = [
     Entasis("Entasis", "default"),
     Parquet("Parquet", "default: Snappy"),
-    Parquet("Parquet, Zstd", "compression zstd 3, pages of version 2", compression="zstd", compression_level=3, data_page_version="2.0"),
-    Parquet("Parquet, Zstd 9", "compression zstd 9, pages of version 2", compression="zstd", compression_level=9, data_page_version="2.0"),
+    Parquet(
+        "Parquet, Zstd",
+        "compression zstd 3, pages of version 2",
+        compression="zstd",
+        compression_level=3,
+        data_page_version="2.0",
+    ),
+    Parquet(
+        "Parquet, Zstd 9",
+        "compression zstd 9, pages of version 2",
+        compression="zstd",
+        compression_level=9,
+        data_page_version="2.0",
+    ),
     Orc("ORC", "default"),
     Orc("ORC, Zstd", "compression zstd, dictionaries up to 0.8", compression="zstd", dictionary_key_size_threshold=0.8),
     Feather("Feather", "default: LZ4"),

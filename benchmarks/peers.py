@@ -4,10 +4,11 @@
     python -m venv peers && peers/bin/pip install -r benchmarks/requirements.txt entasis-*.whl
     peers/bin/python benchmarks/peers.py FOLDER --out report/
 
-Every table of the folder (.parquet, .arrow, .feather) goes through every peer. What a peer gives back is compared with what
-went in before anything is timed; a peer that gives back something else, or can't hold the table, is reported with the
-reason and counts for nothing. All peers yield the same Arrow types: strings with offsets, and apart from that strings as
-views; what a peer needs to get there is part of its time. Every page of every buffer is then read once, within the time.
+Every table of the folder (.parquet, .arrow, .feather) goes through every peer. What a peer gives back is compared with
+what went in before anything is timed; a peer that gives back something else, or can't hold the table, is reported with
+the reason and counts for nothing. All peers yield the same Arrow types: strings with offsets, and apart from that
+strings as views; what a peer needs to get there is part of its time. Every page of every buffer is then read once,
+within the time.
 
 `report.html` shows it, by itself; `report.json` has every number.
 """
@@ -15,6 +16,7 @@ views; what a peer needs to get there is part of its time. Every page of every b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -31,7 +33,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
-
 import report
 from formats import PEERS, Peer
 from same import first_difference
@@ -109,7 +110,12 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     """The type that every peer is to yield."""
     if pa.types.is_dictionary(data_type):
         return plain_type(data_type.value_type)
-    same = {pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.binary_view(): pa.binary(), pa.large_binary(): pa.binary()}
+    same = {
+        pa.string_view(): pa.string(),
+        pa.large_string(): pa.string(),
+        pa.binary_view(): pa.binary(),
+        pa.large_binary(): pa.binary(),
+    }
     return same.get(data_type, data_type)
 
 
@@ -122,7 +128,13 @@ def measure_table(
     name: str, table: pa.Table, peers: list[Peer], scratch: Path, rounds: int, rows_too: bool = True
 ) -> dict[str, Any]:
     """Every peer on one table, in a folder of its own."""
-    measured = {"name": name, "rows": table.num_rows, "columns": table.num_columns, "arrow_bytes": table.nbytes, "peers": {}}
+    measured = {
+        "name": name,
+        "rows": table.num_rows,
+        "columns": table.num_columns,
+        "arrow_bytes": table.nbytes,
+        "peers": {},
+    }
     if table.num_columns == 1:
         measured["type"] = str(table.schema.types[0])
     for peer in peers:
@@ -151,7 +163,7 @@ def measure(peer: Peer, table: pa.Table, folder: Path, rounds: int, rows_too: bo
         if (difference := first_difference(expected, decode(schema))) is not None:
             raise ValueError(f"with {key}: {difference}")
         if key == "offsets" or views != offsets:
-            found[f"decode_{key}_cpu"] = best(lambda: touch(decode(schema)), rounds)
+            found[f"decode_{key}_cpu"] = best(lambda schema=schema: touch(decode(schema)), rounds)
     found.setdefault("decode_views_cpu", found["decode_offsets_cpu"])
     encoded = iter(range(rounds))
     found["encode_cpu"] = best(lambda: peer.write(table, folder / f"again {next(encoded)}"), rounds)
@@ -174,7 +186,10 @@ def measure_take(peer: Peer, table: pa.Table, path: Path, rounds: int) -> dict[s
 
     if (difference := first_difference(expected, take())) is not None:
         raise ValueError(f"single rows: {difference}")
-    return {"take_cpu": best(lambda: touch(take()), rounds), "take_wall": best(lambda: touch(take()), rounds, time.perf_counter)}
+    return {
+        "take_cpu": best(lambda: touch(take()), rounds),
+        "take_wall": best(lambda: touch(take()), rounds, time.perf_counter),
+    }
 
 
 def as_types(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -182,7 +197,10 @@ def as_types(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if table.schema.types == schema.types and table.schema.names == schema.names:
         return table
     return pa.Table.from_arrays(
-        [column if column.type == data_type else column.cast(data_type) for column, data_type in zip(table.columns, schema.types)],
+        [
+            column if column.type == data_type else column.cast(data_type)
+            for column, data_type in zip(table.columns, schema.types, strict=True)
+        ],
         names=table.schema.names,
     )
 
@@ -209,7 +227,9 @@ def best(work: Callable[[], Any], rounds: int, clock: Callable[[], float] = time
 
 
 def size_of(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+    return (
+        sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+    )
 
 
 def machine() -> dict[str, Any]:
@@ -217,22 +237,25 @@ def machine() -> dict[str, Any]:
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), processor)
-    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()}
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
 
 
 def versions() -> dict[str, str]:
     found = {}
     for package in ("entasis", "pyarrow", "vortex-data", "pylance", "numpy"):
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            pass
     return found
 
 
 def line_of(table: dict[str, Any]) -> str:
     sizes = [
-        f"{peer} {found['bytes'] / 1e6:.2f} MB" if "bytes" in found else f"{peer}: {found['error'][:60]}"
+        f"{peer} {found['bytes'] / 1e6:.3g} MB" if "bytes" in found else f"{peer}: {found['error'][:60]}"
         for peer, found in table["peers"].items()
     ]
     return f"{table['name']} ({table['rows']:,} × {table['columns']}): {', '.join(sizes)}"

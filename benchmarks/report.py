@@ -56,7 +56,7 @@ def summary(measured: dict[str, Any]) -> str:
     """Entasis over every peer, as text."""
     table = [HEADS, *rows_of(measured)]
     widths = [max(len(row[index]) for row in table) for index in range(len(HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join(["", "Entasis over the other (below 1 is better)", *lines])
 
 
@@ -68,9 +68,10 @@ def page(measured: dict[str, Any]) -> str:
         "<h2>Entasis over the other</h2><p>Below 1 is better. Tables count that both hold.</p>",
         html_table(HEADS, rows_of(measured)),
         "<h2>Size against decode speed</h2>",
-        "<p>All tables that every one of these holds, together; strings with offsets. Up and to the left is better.</p>",
+        "<p>All tables that every one of these holds, together; strings with offsets. Up and left is better.</p>",
         speed_plot(measured),
-        "<h2>Columns</h2><p>Each point is a column alone: bytes as Entasis, and as the other. Below the line Entasis is smaller.</p>",
+        "<h2>Columns</h2><p>Each point is a column alone: bytes as Entasis, and as the other. Below the line Entasis "
+        "is smaller.</p>",
         column_plots(measured),
         "<h2>Settings</h2>",
         html_table(["peer", "settings"], [[peer, words] for peer, words in measured["settings"].items()]),
@@ -122,7 +123,7 @@ def tables_of(measured: dict[str, Any]) -> str:
         if "error" in found:
             return f'<td class="error" title="{escape(found["error"])}">not held</td>'
         times = [found["encode_cpu"], found["decode_offsets_cpu"], found.get("take_cpu", 0)]
-        return f"<td>{found['bytes'] / 1e6:.2f} · {' · '.join(f'{seconds:.3f}' for seconds in times)}</td>"
+        return f"<td>{found['bytes'] / 1e6:.3g} · {' · '.join(f'{seconds:.3g}' for seconds in times)}</td>"
 
     head = "".join(f"<th>{escape(name)}</th>" for name in ["table", "rows", *peers])
     body = "".join(
@@ -146,8 +147,8 @@ class Plot:
                     tick = step * 10.0**exponent
                     if values[0] <= math.log10(tick) <= values[1]:
                         self.tick(place(tick), short(tick), vertical)
-        self.parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle">{escape(x_name)}</text>')
-        self.parts.append(f'<text x="12" y="{height / 2}" text-anchor="middle" transform="rotate(-90 12 {height / 2})">{escape(y_name)}</text>')
+        self.text(width / 2, height - 4, x_name, "middle")
+        self.text(12, height / 2, y_name, "middle", f' transform="rotate(-90 12 {height / 2})"')
 
     def x(self, value: float) -> float:
         low, high = self.x_range
@@ -158,19 +159,25 @@ class Plot:
         return self.height - 40 - (math.log10(value) - low) / (high - low) * (self.height - 60)
 
     def tick(self, at: float, words: str, vertical: bool) -> None:
+        bottom = self.height - 40
+        line = f"M60 {at:.1f}H{self.width - 20}" if vertical else f"M{at:.1f} 20V{bottom}"
+        self.parts.append(f'<path d="{line}" stroke="#eee"/>')
         if vertical:
-            self.parts.append(f'<path d="M60 {at:.1f}H{self.width - 20}" stroke="#eee"/><text x="56" y="{at + 4:.1f}" text-anchor="end">{words}</text>')
+            self.text(56, at + 4, words, "end")
         else:
-            bottom = self.height - 40
-            self.parts.append(f'<path d="M{at:.1f} 20V{bottom}" stroke="#eee"/><text x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{words}</text>')
+            self.text(at, bottom + 16, words, "middle")
+
+    def text(self, x: float, y: float, words: str, anchor: str = "start", more: str = "") -> None:
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(words)}</text>')
 
     def point(self, x: float, y: float, colour: str, title: str, radius: float, label: str = "") -> None:
         at_x, at_y = self.x(x), self.y(y)
         self.parts.append(
-            f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="{radius}" fill="{colour}" fill-opacity="0.7"><title>{escape(title)}</title></circle>'
+            f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="{radius}" fill="{colour}" fill-opacity="0.7">'
+            f"<title>{escape(title)}</title></circle>"
         )
         if label:
-            self.parts.append(f'<text x="{at_x + radius + 3:.1f}" y="{at_y + 4:.1f}">{escape(label)}</text>')
+            self.text(at_x + radius + 3, at_y + 4, label)
 
     def svg(self) -> str:
         return f'<svg viewBox="0 0 {self.width} {self.height}" width="{self.width}">{"".join(self.parts)}</svg>'
@@ -191,7 +198,9 @@ def short(value: float) -> str:
 
 def speed_plot(measured: dict[str, Any]) -> str:
     """Bytes of all tables against gigabytes of Arrow data decoded per CPU second."""
-    counts = {peer: sum("bytes" in table["peers"][peer] for table in measured["tables"]) for peer in measured["settings"]}
+    counts = {
+        peer: sum("bytes" in table["peers"][peer] for table in measured["tables"]) for peer in measured["settings"]
+    }
     # Who holds few tables, as NumPy does, would leave few to everybody.
     taking_part = [peer for peer, count in counts.items() if count and count >= 0.5 * max(counts.values())]
     held = [table for table in measured["tables"] if all("bytes" in table["peers"][peer] for peer in taking_part)]
@@ -203,7 +212,14 @@ def speed_plot(measured: dict[str, Any]) -> str:
         size = sum(table["peers"][peer]["bytes"] for table in held)
         seconds = sum(table["peers"][peer]["decode_offsets_cpu"] for table in held)
         points.append((size / 1e6, arrow_bytes / 1e9 / max(seconds, 1e-9), peer))
-    plot = Plot(900, 460, [x for x, _, _ in points], [y for _, y, _ in points], f"MB of {len(held)} tables", "GB of Arrow data per CPU second")
+    plot = Plot(
+        900,
+        460,
+        [x for x, _, _ in points],
+        [y for _, y, _ in points],
+        f"MB of {len(held)} tables",
+        "GB of Arrow data per CPU second",
+    )
     for index, (x, y, peer) in enumerate(points):
         words = f"{peer}: {x:.1f} MB, {y:.2f} GB/s"
         plot.point(x, y, COLOURS[index % len(COLOURS)], words, 8 if peer == BASE else 6, peer)
@@ -224,14 +240,17 @@ def column_plots(measured: dict[str, Any]) -> str:
         both = [value for x, y, _ in pairs for value in (x, y)]
         plot = Plot(440, 400, both, both, f"bytes, {peer}", "bytes, Entasis")
         low, high = 10 ** plot.x_range[0], 10 ** plot.x_range[1]
-        plot.parts.append(f'<path d="M{plot.x(low):.1f} {plot.y(low):.1f}L{plot.x(high):.1f} {plot.y(high):.1f}" stroke="#999"/>')
+        plot.parts.append(
+            f'<path d="M{plot.x(low):.1f} {plot.y(low):.1f}L{plot.x(high):.1f} {plot.y(high):.1f}" stroke="#999"/>'
+        )
         kinds = sorted({kind_of(column["type"]) for _, _, column in pairs})
         for x, y, column in pairs:
             colour = COLOURS[kinds.index(kind_of(column["type"])) % len(COLOURS)]
             plot.point(x, y, colour, f"{column['name']} ({column['type']}): {y:,} and {x:,} bytes", 4)
         for index, kind in enumerate(kinds):
             at = 30 + 15 * index
-            plot.parts.append(f'<circle cx="76" cy="{at}" r="4" fill="{COLOURS[index % len(COLOURS)]}"/><text x="84" y="{at + 4}">{kind}</text>')
+            plot.parts.append(f'<circle cx="76" cy="{at}" r="4" fill="{COLOURS[index % len(COLOURS)]}"/>')
+            plot.text(84, at + 4, kind)
         plots.append(plot.svg())
     return "".join(plots) or "<p>No columns were measured alone.</p>"
 

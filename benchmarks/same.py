@@ -40,7 +40,9 @@ def same_values(left: pa.Array, right: pa.Array) -> bool:
     if pa.types.is_fixed_size_list(data_type):
         return same_values(left.flatten(), right.flatten())
     if pa.types.is_map(data_type):
-        left, right = (array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))) for array in (left, right))
+        left, right = (
+            array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))) for array in (left, right)
+        )
     return left.value_lengths().equals(right.value_lengths()) and same_values(left.flatten(), right.flatten())
 
 

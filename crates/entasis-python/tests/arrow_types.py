@@ -16,7 +16,12 @@ def _units() -> list[tuple[pa.DataType, list[Any]]]:
     ticks = [0, 1, -1, 2**62, -(2**62)]
     types: list[pa.DataType] = []
     for unit in ("s", "ms", "us", "ns"):
-        types += [pa.timestamp(unit), pa.timestamp(unit, "Europe/Rome"), pa.timestamp(unit, "+01:30"), pa.duration(unit)]
+        types += [
+            pa.timestamp(unit),
+            pa.timestamp(unit, "Europe/Rome"),
+            pa.timestamp(unit, "+01:30"),
+            pa.duration(unit),
+        ]
     return [(data_type, [pa.scalar(tick, pa.int64()).cast(data_type) for tick in ticks]) for data_type in types]
 
 
@@ -59,6 +64,7 @@ FLAT: list[tuple[pa.DataType, list[Any]]] = [
     (pa.dictionary(pa.uint32(), pa.int64()), [5, 7, 5]),
     (pa.dictionary(pa.int64(), pa.float64()), [1.5, 2.5]),
 ]
+
 
 def array_of(data_type: pa.DataType, values: list[Any], repeat: int = 1) -> pa.Array:
     """The values, with nulls among them, so many times."""

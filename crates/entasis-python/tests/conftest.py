@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+import entasis
 import pyarrow as pa
 import pytest
-
-import entasis
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ import errno
 import pickle
 import random
 
+import entasis
 import pyarrow as pa
 import pytest
-
-import entasis
 
 
 def test_what_the_system_says(trips, trips_path, tmp_path):
@@ -68,7 +67,9 @@ def test_files_that_are_cut_raise(trips_path):
 def test_a_damage_says_where_and_spares_the_rest(trips_path):
     damaged = bytearray(trips_path.read_bytes())
     damaged[100] ^= 255
-    with pytest.raises(entasis.CorruptError, match=r'corrupt column "\w+", row group 0, block 0.* at byte \d+') as caught:
+    with pytest.raises(
+        entasis.CorruptError, match=r'corrupt column "\w+", row group 0, block 0.* at byte \d+'
+    ) as caught:
         entasis.read_table(damaged)
     names = entasis.read_schema(damaged).names
     hurt = [name for name in names if f'"{name}"' in str(caught.value)]

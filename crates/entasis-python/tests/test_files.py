@@ -4,12 +4,11 @@ import multiprocessing
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import entasis
 import numpy as np
 import pyarrow as pa
 import pytest
 from equal import assert_same
-
-import entasis
 
 
 def test_an_open_file_says_what_it_is(trips, trips_path):
@@ -25,7 +24,7 @@ def test_an_open_file_says_what_it_is(trips, trips_path):
     with pytest.raises(ValueError, match="closed"):
         file.read()
     with pytest.raises(ValueError, match="closed"):
-        file.num_rows
+        _ = file.num_rows
     file.close()
 
 
@@ -159,10 +158,9 @@ def test_a_writer_takes_what_comes(trips, tmp_path):
 
 def test_nothing_is_left_where_writing_fails(trips, tmp_path):
     path = tmp_path / "a.ent"
-    with pytest.raises(RuntimeError, match="mine"):
-        with entasis.EntasisWriter(path, trips.schema) as writer:
-            writer.write(trips)
-            raise RuntimeError("mine")
+    with pytest.raises(RuntimeError, match="mine"), entasis.EntasisWriter(path, trips.schema) as writer:
+        writer.write(trips)
+        raise RuntimeError("mine")
     assert list(tmp_path.iterdir()) == []
     writer = entasis.EntasisWriter(path, trips.schema)
     writer.write(trips)

@@ -3,10 +3,9 @@
 import re
 from html.parser import HTMLParser
 
+import entasis
 import pyarrow as pa
 import pytest
-
-import entasis
 
 
 def test_columns_are_described(trips_path):

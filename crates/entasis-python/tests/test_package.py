@@ -11,10 +11,9 @@ import threading
 from importlib.metadata import distribution
 from pathlib import Path
 
+import entasis
 import pyarrow as pa
 import pytest
-
-import entasis
 
 
 def documented():

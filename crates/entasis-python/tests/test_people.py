@@ -3,13 +3,12 @@
 import datetime
 
 import duckdb
+import entasis
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
-import entasis
 
 
 def frames():
@@ -22,7 +21,7 @@ def frames():
     yield pd.DataFrame(values, index=pd.MultiIndex.from_product([["k"], [1, 2, 3]], names=["l", None]))
     yield pd.DataFrame({1: [1.5, np.nan], 2: [True, False]})
     yield pd.DataFrame(np.zeros((2, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
-    yield pd.DataFrame(values).iloc[:0]
+    yield pd.DataFrame({"a": [1], "b": ["x"]}).iloc[:0]
     yield pd.DataFrame(index=[1, 2, 3])
 
 
@@ -63,11 +62,13 @@ def test_numbers_are_looked_at_without_a_copy(dtype, tmp_path):
     values = np.arange(1_000).astype(dtype)
     vectors = np.arange(8_000).astype(dtype).reshape(1_000, 8)
     cubes = vectors.reshape(1_000, 2, 4)
-    table = pa.table({
-        "one": values,
-        "two": pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), 8),
-        "three": pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(cubes.reshape(-1), 4), 2),
-    })
+    table = pa.table(
+        {
+            "one": values,
+            "two": pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), 8),
+            "three": pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(cubes.reshape(-1), 4), 2),
+        }
+    )
     entasis.write_table(table, tmp_path / "a.ent")
     read = entasis.read_table(tmp_path / "a.ent")
     for column, expected in [("one", values), ("two", vectors), ("three", cubes)]:
@@ -105,10 +106,12 @@ def test_chunks_are_joined_and_none_are_empty(tmp_path):
 
 def test_dates_and_durations(tmp_path):
     moment = datetime.datetime(2024, 2, 29, 12)
-    table = pa.table({
-        "t": pa.array([moment], pa.timestamp("ms", "UTC")),
-        "d": pa.array([datetime.timedelta(seconds=5)], pa.duration("us")),
-    })
+    table = pa.table(
+        {
+            "t": pa.array([moment], pa.timestamp("ms", "UTC")),
+            "d": pa.array([datetime.timedelta(seconds=5)], pa.duration("us")),
+        }
+    )
     entasis.write_table(table, tmp_path / "a.ent")
     read = entasis.read_table(tmp_path / "a.ent")
     np.testing.assert_array_equal(read.to_numpy("t"), np.array([moment], dtype="datetime64[ms]"))
@@ -116,10 +119,17 @@ def test_dates_and_durations(tmp_path):
 
 
 def test_what_numpy_has_not(tmp_path):
-    table = pa.table({"s": ["a"], "n": pa.array([None], pa.int8()), "b": [True], "l": pa.array([[1, None]], pa.list_(pa.int8(), 2))})
+    table = pa.table(
+        {"s": ["a"], "n": pa.array([None], pa.int8()), "b": [True], "l": pa.array([[1, None]], pa.list_(pa.int8(), 2))}
+    )
     entasis.write_table(table, tmp_path / "a.ent")
     read = entasis.read_table(tmp_path / "a.ent")
-    for column, words in [("s", "no array of Utf8"), ("n", "nulls, 1 of them"), ("b", "no array of Boolean"), ("l", "nulls")]:
+    for column, words in [
+        ("s", "no array of Utf8"),
+        ("n", "nulls, 1 of them"),
+        ("b", "no array of Boolean"),
+        ("l", "nulls"),
+    ]:
         with pytest.raises(ValueError, match=words):
             read.to_numpy(column)
     with pytest.raises(KeyError, match="none"):

@@ -1,13 +1,12 @@
 """Every Arrow type both ways: by pyarrow, and by the PyCapsule interface alone."""
 
 import arrow_types
+import entasis
 import hypothesis
 import pyarrow as pa
 import pytest
 from equal import assert_same, taken
 from hypothesis import strategies as st
-
-import entasis
 
 
 def assert_round_trip(table: pa.Table, path, **options) -> None:

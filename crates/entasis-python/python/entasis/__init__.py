@@ -1,8 +1,8 @@
 """Columnar files that are small, fast to decode, and open at once.
 
-`write_table` and `read_table` are what most people need; `EntasisFile` and `EntasisWriter` are for parts of files. What
-`pyarrow.parquet` calls by a name has that name here. Nothing has to be installed beside this package: tables come and go
-by the Arrow PyCapsule interface, which pyarrow, pandas, Polars and DuckDB have.
+`write_table` and `read_table` are what most people need; `EntasisFile` and `EntasisWriter` are for parts of files.
+What `pyarrow.parquet` calls by a name has that name here. Nothing has to be installed beside this package: tables come
+and go by the Arrow PyCapsule interface, which pyarrow, pandas, Polars and DuckDB have.
 """
 
 from typing import Any, NamedTuple
@@ -53,7 +53,8 @@ def read_pandas(source: Any, *, columns: Any = None, **arguments: Any) -> Any:
 def inspect(source: Any, **arguments: Any) -> Any:
     """What is in a file: sizes and cascades of its columns; text when it is printed, a page with pictures in notebooks.
 
-    `columns` holds the same as values. All blocks are read. Arguments are `filesystem` and `storage_options` of `EntasisFile`.
+    `columns` holds the same as values. All blocks are read. Arguments are `filesystem` and `storage_options` of
+    `EntasisFile`.
 
     >>> import entasis, pyarrow as pa
     >>> entasis.write_table(pa.table({"day": range(2000), "sky": ["blue", "grey"] * 1000}), "days.ent")

@@ -65,12 +65,19 @@ class Inspection:
         for column in self.columns:
             nulls = f"{column.nulls:,}"
             cells.append(
-                (column.path, _type_words(column), f"{column.size_bytes:,}", _ratio(column), nulls, column.cascade_words)
+                (
+                    column.path,
+                    _type_words(column),
+                    f"{column.size_bytes:,}",
+                    _ratio(column),
+                    nulls,
+                    column.cascade_words,
+                )
             )
         widths = [max(len(row[index]) for row in cells) for index in range(5)]
         for row in cells:
-            left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2])]
-            right = [cell.rjust(width) for cell, width in zip(row[2:5], widths[2:])]
+            left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+            right = [cell.rjust(width) for cell, width in zip(row[2:5], widths[2:], strict=True)]
             lines.append("  ".join([*left, *right, row[5]]).rstrip())
         return "\n".join(lines)
 
@@ -163,7 +170,8 @@ def _picture(node: CascadeNode) -> str:
     """A box that holds the boxes of its children."""
     hue = _HUES.get(node.encoding, 60)
     words = f"{node.encoding}: {node.rows:,} values, {node.size_bytes:,} bytes of its own"
+    children = "".join(map(_picture, node.children))
     return (
-        f'<span class="node" style="background:hsl({hue} 60% 88%)" title="{html.escape(words)}">{html.escape(node.encoding)} '
-        f"<small>{_bytes_words(node.total_bytes)}</small>{''.join(map(_picture, node.children))}</span>"
+        f'<span class="node" style="background:hsl({hue} 60% 88%)" title="{html.escape(words)}">'
+        f"{html.escape(node.encoding)} <small>{_bytes_words(node.total_bytes)}</small>{children}</span>"
     )

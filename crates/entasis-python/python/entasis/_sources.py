@@ -72,7 +72,9 @@ def _of_url(url: str, scheme: str, options: dict[str, Any]) -> Any:
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
-        raise ImportError(f"{url}: obstore or fsspec has to be installed to reach it: pip install entasis[stores]") from None
+        raise ImportError(
+            f"{url}: obstore or fsspec has to be installed to reach it: pip install entasis[stores]"
+        ) from None
     return FsspecFile(*url_to_fs(url, **options))
 
 
@@ -210,7 +212,10 @@ class FsspecFile:
 
     def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
-        return [bytes(data) for data in self._filesystem.cat_ranges([self.name] * len(ranges), starts, ends, on_error="raise")]
+        return [
+            bytes(data)
+            for data in self._filesystem.cat_ranges([self.name] * len(ranges), starts, ends, on_error="raise")
+        ]
 
 
 class ArrowFile:
