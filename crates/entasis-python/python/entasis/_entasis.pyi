@@ -22,6 +22,22 @@ _Metadata: TypeAlias = Mapping[str, str | bytes]
 
 __version__: str
 
+__all__ = [
+    "BatchReader",
+    "EntasisFile",
+    "EntasisWriter",
+    "FileMetadata",
+    "RecordBatch",
+    "Schema",
+    "Table",
+    "__version__",
+    "describe_columns",
+    "read_metadata",
+    "read_schema",
+    "read_table",
+    "write_table",
+]
+
 @final
 class Schema:
     @property
