@@ -138,8 +138,11 @@ def tables_of(measured: dict[str, Any]) -> str:
 class Plot:
     """Points over two logarithmic axes."""
 
-    def __init__(self, width: int, height: int, x: list[float], y: list[float], x_name: str, y_name: str):
-        self.width, self.height, self.parts = width, height, []
+    def __init__(
+        self, size: tuple[int, int], x: list[float], y: list[float], names: tuple[str, str], label_width: int = 0
+    ):
+        (self.width, self.height), self.parts = size, []
+        self.right = self.width - 20 - label_width
         self.x_range, self.y_range = log_range(x), log_range(y)
         for values, place, vertical in ((self.x_range, self.x, False), (self.y_range, self.y, True)):
             for exponent in range(math.floor(values[0]), math.ceil(values[1]) + 1):
@@ -147,12 +150,13 @@ class Plot:
                     tick = step * 10.0**exponent
                     if values[0] <= math.log10(tick) <= values[1]:
                         self.tick(place(tick), short(tick), vertical)
-        self.text(width / 2, height - 4, x_name, "middle")
-        self.text(12, height / 2, y_name, "middle", f' transform="rotate(-90 12 {height / 2})"')
+        self.text(self.width / 2, self.height - 4, names[0], "middle")
+        middle = self.height / 2
+        self.text(12, middle, names[1], "middle", f' transform="rotate(-90 12 {middle})"')
 
     def x(self, value: float) -> float:
         low, high = self.x_range
-        return 60 + (math.log10(value) - low) / (high - low) * (self.width - 80)
+        return 60 + (math.log10(value) - low) / (high - low) * (self.right - 60)
 
     def y(self, value: float) -> float:
         low, high = self.y_range
@@ -160,7 +164,7 @@ class Plot:
 
     def tick(self, at: float, words: str, vertical: bool) -> None:
         bottom = self.height - 40
-        line = f"M60 {at:.1f}H{self.width - 20}" if vertical else f"M{at:.1f} 20V{bottom}"
+        line = f"M60 {at:.1f}H{self.right}" if vertical else f"M{at:.1f} 20V{bottom}"
         self.parts.append(f'<path d="{line}" stroke="#eee"/>')
         if vertical:
             self.text(56, at + 4, words, "end")
@@ -212,14 +216,8 @@ def speed_plot(measured: dict[str, Any]) -> str:
         size = sum(table["peers"][peer]["bytes"] for table in held)
         seconds = sum(table["peers"][peer]["decode_offsets_cpu"] for table in held)
         points.append((size / 1e6, arrow_bytes / 1e9 / max(seconds, 1e-9), peer))
-    plot = Plot(
-        900,
-        460,
-        [x for x, _, _ in points],
-        [y for _, y, _ in points],
-        f"MB of {len(held)} tables",
-        "GB of Arrow data per CPU second",
-    )
+    names = (f"MB of {len(held)} tables", "GB of Arrow data per CPU second")
+    plot = Plot((900, 460), [x for x, _, _ in points], [y for _, y, _ in points], names, label_width=110)
     for index, (x, y, peer) in enumerate(points):
         words = f"{peer}: {x:.1f} MB, {y:.2f} GB/s"
         plot.point(x, y, COLOURS[index % len(COLOURS)], words, 8 if peer == BASE else 6, peer)
@@ -238,7 +236,7 @@ def column_plots(measured: dict[str, Any]) -> str:
         if not pairs:
             continue
         both = [value for x, y, _ in pairs for value in (x, y)]
-        plot = Plot(440, 400, both, both, f"bytes, {peer}", "bytes, Entasis")
+        plot = Plot((440, 400), both, both, (f"bytes, {peer}", "bytes, Entasis"))
         low, high = 10 ** plot.x_range[0], 10 ** plot.x_range[1]
         plot.parts.append(
             f'<path d="M{plot.x(low):.1f} {plot.y(low):.1f}L{plot.x(high):.1f} {plot.y(high):.1f}" stroke="#999"/>'

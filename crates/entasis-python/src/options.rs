@@ -34,20 +34,17 @@ impl Columns {
     /// From an iterable of names.
     pub fn new(columns: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(columns) = columns.filter(|columns| !columns.is_none()) else { return Ok(Self(None)) };
-        let expected = |found: &Bound<'_, PyAny>| {
-            let found = found.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-            PyTypeError::new_err(format!("columns: a list of names was expected, not {found}"))
+        let expected = |found: &Bound<'_, PyAny>, one_of: &str| {
+            let class = found.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!("columns: a list of names was expected, not {one_of}{class}"))
         };
         if columns.is_instance_of::<PyString>() {
-            return Err(expected(columns));
+            return Err(expected(columns, ""));
         }
-        let names = columns.try_iter().map_err(|_| expected(columns))?;
+        let names = columns.try_iter().map_err(|_| expected(columns, ""))?;
         let name = |name: PyResult<Bound<'_, PyAny>>| {
             let name = name?;
-            name.extract::<String>().map_err(|_| {
-                let found = name.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-                PyTypeError::new_err(format!("columns: a list of names was expected, not one of {found}"))
-            })
+            name.extract::<String>().map_err(|_| expected(&name, "one of "))
         };
         Ok(Self(Some(names.map(name).collect::<PyResult<_>>()?)))
     }

@@ -99,6 +99,10 @@ def test_chunks_are_joined_and_none_are_empty(tmp_path):
     read = entasis.read_table(tmp_path / "a.ent")
     assert len(read.to_batches()) > 1
     np.testing.assert_array_equal(read.to_numpy("v"), vectors)
+    with entasis.EntasisFile(tmp_path / "a.ent") as file:
+        whole = next(file.iter_batches(file.num_rows)).to_numpy("v")
+    np.testing.assert_array_equal(whole, vectors)
+    assert not whole.flags.owndata
     entasis.write_table(table.slice(0, 0), tmp_path / "a.ent")
     empty = entasis.read_table(tmp_path / "a.ent").to_numpy("v")
     assert empty.shape == (0, 4) and empty.dtype == np.float32

@@ -1,9 +1,11 @@
 """Where files may come from and go to."""
 
 import io
+import pickle
 import threading
 from functools import partial
-from http.server import HTTPServer, SimpleHTTPRequestHandler
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import entasis
 import fsspec
@@ -168,13 +170,22 @@ def test_failed_uploads_leave_the_earlier_object(trips, tmp_path):
 
 
 class Ranges(SimpleHTTPRequestHandler):
-    """A server of files that answers requests for ranges."""
+    """A server of files that answers requests for ranges, and takes files: as much of S3 as is needed."""
+
+    def do_PUT(self):
+        path = Path(self.translate_path(self.path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def do_GET(self):
         with open(self.translate_path(self.path), "rb") as file:
             data = file.read()
         status, wanted = 200, self.headers.get("Range")
-        headers = {"Accept-Ranges": "bytes"}
+        headers = {"Accept-Ranges": "bytes", "ETag": '"1"', "Last-Modified": "Thu, 29 Feb 2024 12:00:00 GMT"}
         if wanted:
             first, _, last = wanted.removeprefix("bytes=").partition("-")
             start, end = int(first), min(int(last or len(data) - 1), len(data) - 1) + 1
@@ -192,7 +203,7 @@ class Ranges(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(trips_path):
-    server = HTTPServer(("127.0.0.1", 0), partial(Ranges, directory=trips_path.parent))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=trips_path.parent))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -209,6 +220,25 @@ def test_urls(server, trips, trips_path):
         assert file.take([8_000], ["id"]).to_arrow().to_pydict() == {"id": [8_000]}
     with pytest.raises(FileNotFoundError):
         entasis.read_table(trips_path.with_name("none.ent").as_uri())
+
+
+def test_s3_with_options(server, trips, trips_path):
+    options = {
+        "endpoint": server,
+        "region": "eu-south-1",
+        "skip_signature": True,
+        "client_options": {"allow_http": True},
+    }
+    entasis.write_table(trips, "s3://bucket/folder/trips.ent", storage_options=options, row_group_rows=4_096)
+    written = trips_path.with_name("bucket") / "folder" / "trips.ent"
+    assert written.read_bytes() == trips_path.read_bytes()
+    with entasis.EntasisFile("s3://bucket/folder/trips.ent", storage_options=options) as file:
+        assert_same(file.read(["price", "tags"]).to_arrow(), trips.select(["price", "tags"]))
+        assert_same(file.take([9_999, 0]).to_arrow(), trips.take([9_999, 0]))
+        other = pickle.loads(pickle.dumps(file))
+    assert other.num_rows == 10_000
+    with pytest.raises(FileNotFoundError):
+        entasis.read_table("s3://bucket/none.ent", storage_options=options)
 
 
 def test_urls_of_fsspec(small):
