@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -119,3 +121,20 @@ def test_other_threads_run_meanwhile(large, tmp_path):
     over.set()
     thread.join()
     assert len([tick for tick in ticks if start < tick < start + seconds]) > seconds * 20
+
+
+def test_a_program_that_is_stopped_leaves_nothing(tmp_path):
+    """Also when the interpreter goes while the write is still under way."""
+    program = (
+        "import pyarrow as pa, entasis\n"
+        "table = pa.table({n: [f'{row * 7919 % 1000003:x} of text' for row in range(200_000)] for n in 'abcdefgh'})\n"
+        "print('now', flush=True)\n"
+        f"entasis.write_table(table, {str(tmp_path / 'a.ent')!r}, threads=1)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"now\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read().rstrip().endswith(b"KeyboardInterrupt")
+        assert process.wait(10) == -signal.SIGINT
+    assert list(tmp_path.iterdir()) == []
