@@ -39,15 +39,22 @@ def same_values(left: pa.Array, right: pa.Array) -> bool:
         return all(map(same_values, left.flatten(), right.flatten()))
     if pa.types.is_fixed_size_list(data_type):
         return same_values(left.flatten(), right.flatten())
+    if pa.types.is_run_end_encoded(data_type) or pa.types.is_union(data_type):
+        return repr(left.to_pylist()) == repr(right.to_pylist())
     if pa.types.is_map(data_type):
-        left, right = (
-            array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))) for array in (left, right)
-        )
+        left, right = map(_lists_of_entries, (left, right))
     return left.value_lengths().equals(right.value_lengths()) and same_values(left.flatten(), right.flatten())
+
+
+def _lists_of_entries(maps: pa.MapArray) -> pa.ListArray:
+    maps = maps.drop_null()
+    return pa.ListArray.from_arrays(maps.offsets, pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"]))
 
 
 def needs_a_look(data_type: pa.DataType) -> bool:
     """Whether Arrow's equality isn't ours: there are floats, or dictionaries below the top."""
     if data_type in BITS or pa.types.is_dictionary(data_type):
         return True
+    if pa.types.is_run_end_encoded(data_type):
+        return needs_a_look(data_type.value_type)
     return any(needs_a_look(data_type.field(index).type) for index in range(data_type.num_fields))

@@ -56,6 +56,7 @@ FLAT: list[tuple[pa.DataType, list[Any]]] = [
     (pa.time64("us"), [datetime.time(23, 59, 59, 999_999)]),
     (pa.time64("ns"), [datetime.time(23, 59, 59, 999_999)]),
     *_units(),
+    (pa.month_day_nano_interval(), [pa.MonthDayNano([1, 2, 3]), pa.MonthDayNano([-1, 0, -(2**62)])]),
     (pa.decimal32(9, 2), [decimal.Decimal("1234567.89"), decimal.Decimal("-0.01")]),
     (pa.decimal64(18, -2), [decimal.Decimal("1200"), decimal.Decimal("-100")]),
     (pa.decimal128(38, 10), [decimal.Decimal("1.0000000001"), decimal.Decimal(-(10**27))]),
@@ -98,10 +99,52 @@ def _structs(items: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([items, pa.array(range(len(items)))], names=["a", "b"], mask=nulls)
 
 
+def _list_views(kind: Any) -> Callable[[pa.Array], pa.Array]:
+    def nest(items: pa.Array) -> pa.Array:
+        # Out of order, and some items in several views.
+        starts = [start for start in range(0, len(items) - 3, 2)][::-1]
+        return pa.concat_arrays(
+            [kind.from_arrays(starts, [start % 4 for start in starts], items), pa.nulls(1, kind_of(items))]
+        )
+
+    def kind_of(items: pa.Array) -> pa.DataType:
+        return (pa.list_view if kind is pa.ListViewArray else pa.large_list_view)(items.type)
+
+    return nest
+
+
+def _maps(items: pa.Array) -> pa.Array:
+    keys = pa.array([f"key {index % 7}" for index in range(len(items))])
+    maps = pa.MapArray.from_arrays(_offsets(len(items)), keys, items)
+    return pa.concat_arrays([maps, pa.nulls(2, maps.type)])
+
+
+def _runs(items: pa.Array) -> pa.Array:
+    # Neighbours that differ: runs come back as the longest that there are.
+    return pa.RunEndEncodedArray.from_arrays(pa.array(range(2, 4), pa.int32()), items[:2])
+
+
+def _sparse_union(items: pa.Array) -> pa.Array:
+    types = pa.array([index % 2 for index in range(len(items))], pa.int8())
+    return pa.UnionArray.from_sparse(types, [items, pa.array(range(len(items)))], ["items", "numbers"], [0, 1])
+
+
+def _dense_union(items: pa.Array) -> pa.Array:
+    types = pa.array([5, 9] * len(items), pa.int8())
+    offsets = pa.array([index // 2 for index in range(2 * len(items))], pa.int32())
+    return pa.UnionArray.from_dense(types, offsets, [items, pa.array(range(len(items)))], ["items", "numbers"], [5, 9])
+
+
 # Ways to put arrays into others.
 NESTED: dict[str, Callable[[pa.Array], pa.Array]] = {
     "list": _lists(pa.ListArray),
     "large list": _lists(pa.LargeListArray),
     "fixed-size list": _fixed_size_lists,
     "struct": _structs,
+    "list view": _list_views(pa.ListViewArray),
+    "large list view": _list_views(pa.LargeListViewArray),
+    "map": _maps,
+    "runs": _runs,
+    "sparse union": _sparse_union,
+    "dense union": _dense_union,
 }

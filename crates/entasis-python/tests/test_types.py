@@ -77,11 +77,14 @@ def arrays(draw, rows: int) -> pa.Array:
     else:
         value = st.sampled_from(values)
     value = st.none() | value
-    shape = draw(st.sampled_from(["flat", "list", "struct"]))
+    shape = draw(st.sampled_from(["flat", "list", "struct", "map"]))
     if shape == "list":
         data_type, value = pa.list_(data_type), st.none() | st.lists(value, max_size=3)
     elif shape == "struct":
         data_type, value = pa.struct({"a": data_type}), st.none() | st.fixed_dictionaries({"a": value})
+    elif shape == "map":
+        entries = st.lists(st.tuples(st.sampled_from("ab"), value), max_size=2)
+        data_type, value = pa.map_(pa.string(), data_type), st.none() | entries
     few = draw(st.lists(value, min_size=1, max_size=8))
     # Runs, repeats and noise: what encodings are chosen by.
     order = draw(st.sampled_from(["repeat", "runs", "shuffle"]))
