@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ._entasis import EntasisFile, FileMetadata, describe_columns
 
@@ -134,25 +135,6 @@ _STYLE = (
     ".entasis-inspect .node small{color:#0009}"
 )
 
-# A colour for each kind of encoding: what holds values, what refers to them, what nests them.
-_HUES = {
-    "Plain": 0,
-    "Constant": 90,
-    "Validity": 270,
-    "Bitmap": 285,
-    "Run": 150,
-    "Dictionary": 40,
-    "BitPacking": 210,
-    "Delta": 180,
-    "Alp": 120,
-    "Fsst": 20,
-    "Strings": 30,
-    "Phrases": 10,
-    "List": 310,
-    "FixedList": 320,
-    "Struct": 330,
-}
-
 
 def _row(column: ColumnInspection, share: float) -> str:
     pictures = "<br>".join(
@@ -168,7 +150,8 @@ def _row(column: ColumnInspection, share: float) -> str:
 
 def _picture(node: CascadeNode) -> str:
     """A box that holds the boxes of its children."""
-    hue = _HUES.get(node.encoding, 60)
+    # Every encoding has a colour of its own, also those to come.
+    hue = crc32(node.encoding.encode()) % 360
     words = f"{node.encoding}: {node.rows:,} values, {node.size_bytes:,} bytes of its own"
     children = "".join(map(_picture, node.children))
     return (
