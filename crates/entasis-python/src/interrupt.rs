@@ -68,7 +68,9 @@ pub fn run<T: Send + 'static>(
         (received, receiver) = py.detach(move || (receiver.recv_timeout(POLL), receiver));
         match received {
             Ok(result) => return result.map_err(PyErr::from),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| stop.0.store(true, Ordering::Relaxed))?,
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals().inspect_err(|_| stop.0.store(true, Ordering::Relaxed))?
+            }
             // It is gone without a result: it panicked.
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(panic) => std::panic::resume_unwind(panic),

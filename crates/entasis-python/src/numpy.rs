@@ -65,7 +65,8 @@ fn lend(name: &str, array: ArrayRef) -> PyResult<Lent> {
         check_no_nulls(name, &leaf)?;
     }
     let Some(type_name) = type_name(leaf.data_type()) else {
-        let what = format!("column {name:?}: NumPy has no array of {} without a copy: see to_arrow()", array.data_type());
+        let what =
+            format!("column {name:?}: NumPy has no array of {} without a copy: see to_arrow()", array.data_type());
         return Err(PyValueError::new_err(what));
     };
     let data = leaf.to_data();

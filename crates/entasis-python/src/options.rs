@@ -121,7 +121,9 @@ pub fn row_numbers(indices: &Bound<'_, PyAny>, row_count: u64) -> PyResult<Vec<u
     let to_integers = py.import("entasis._rows")?.getattr("to_integers")?;
     let found = to_integers.call1((indices,))?;
     let numbers: Vec<i64> = match found.extract::<PyBackedBytes>() {
-        Ok(bytes) => bytes.chunks_exact(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().unwrap_or_default())).collect(),
+        Ok(bytes) => {
+            bytes.chunks_exact(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().unwrap_or_default())).collect()
+        }
         Err(_) => found.extract()?,
     };
     let check = |number: i64| match u64::try_from(number) {

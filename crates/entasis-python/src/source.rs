@@ -86,9 +86,8 @@ impl PythonSource {
         if is_stopped() {
             return Err(Failure::Stopped.into());
         }
-        let read = Python::try_attach(|py| {
-            self.object.bind(py).call_method1(intern!(py, "read_ranges"), (pairs,))?.extract()
-        });
+        let read =
+            Python::try_attach(|py| self.object.bind(py).call_method1(intern!(py, "read_ranges"), (pairs,))?.extract());
         read.unwrap_or_else(|| Err(gone()))
     }
 }

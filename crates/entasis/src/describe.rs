@@ -95,7 +95,9 @@ impl ColumnDescription {
 /// Whether two trees are of the same encodings.
 fn is_like(one: &Cascade, other: &Cascade) -> bool {
     let children = || one.children.iter().zip(&other.children);
-    one.id == other.id && one.children.len() == other.children.len() && children().all(|(one, other)| is_like(one, other))
+    one.id == other.id
+        && one.children.len() == other.children.len()
+        && children().all(|(one, other)| is_like(one, other))
 }
 
 fn add(sum: &mut Cascade, other: &Cascade) {
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn columns_are_described_with_all_their_blocks() {
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..5_000).map(|row| (row % 5 > 0).then_some(row * row))));
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from_iter((0..5_000).map(|row| (row % 5 > 0).then_some(row * row))));
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..5_000).map(|row| ["a", "b"][row % 2])));
         let pair = StructArray::from(RecordBatch::try_from_iter([("n", numbers), ("t", texts)]).unwrap());
         let batch = RecordBatch::try_from_iter([("pair", Arc::new(pair) as ArrayRef)]).unwrap();
