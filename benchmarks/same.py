@@ -18,7 +18,7 @@ def first_difference(left: pa.Table, right: pa.Table) -> str | None:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def same_values(left: pa.Array, right: pa.Array) -> bool:
