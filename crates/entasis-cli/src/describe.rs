@@ -1,7 +1,5 @@
 //! What an Entasis file holds of a column: how large, encoded how, with which values.
 
-use std::collections::BTreeMap;
-
 use entasis::{ColumnRecord, Reader};
 use serde_json::{Value, json};
 
@@ -21,18 +19,9 @@ pub struct Described {
 
 /// Reads all blocks of a column.
 pub fn describe(reader: &Reader, path: &str, record: &ColumnRecord) -> Result<Described, Failure> {
-    let mut cascades: BTreeMap<String, usize> = BTreeMap::new();
-    let mut decoded_bytes = 0;
-    for (row_group, chunk) in record.chunks.iter().enumerate() {
-        for number in 0..chunk.blocks.len() {
-            let block = reader.block(record, row_group, number)?;
-            *cascades.entry(block.cascade().words()).or_default() += 1;
-            decoded_bytes += block.decoded_size_bytes();
-        }
-    }
-    let mut cascades: Vec<(String, usize)> = cascades.into_iter().collect();
-    cascades.sort_by_key(|(_, blocks)| std::cmp::Reverse(*blocks));
-    Ok(Described { stats: ColumnStats::of(path, record), decoded_bytes, cascades })
+    let described = reader.describe_column(path, record)?;
+    let cascades = described.cascades.iter().map(|used| (used.cascade.words(), used.blocks)).collect();
+    Ok(Described { stats: ColumnStats::of(path, record), decoded_bytes: described.decoded_bytes, cascades })
 }
 
 /// Every column of a file, fields of structs after their struct.

@@ -31,6 +31,7 @@
 pub mod arrow;
 pub mod atomic;
 pub mod compare;
+mod describe;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -47,6 +48,7 @@ pub mod zone;
 pub use entasis_encoding as encoding;
 
 pub use self::arrow::Strings;
+pub use describe::{CascadeUse, ColumnDescription};
 pub use error::{Error, ErrorKind, Result};
 pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
 #[cfg(feature = "object-store")]

@@ -42,8 +42,14 @@ pub trait Source: Send + Sync {
     /// The bytes of each of `ranges`, in their order. Ranges with gaps of up to [`Self::request_bytes`] are read together.
     fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let runs = coalesce(ranges, self.request_bytes());
-        let read = runs.iter().map(|run| self.read(run.clone())).collect::<Result<Vec<_>>>()?;
+        let read = self.read_runs(&runs)?;
         Ok(ranges.iter().map(|range| cut(&runs, &read, range)).collect())
+    }
+
+    /// The bytes of each of `runs`, which ascend, aren't empty and lie apart: one after the other, unless a source can
+    /// have several requests under way.
+    fn read_runs(&self, runs: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        runs.iter().map(|run| self.read(run.clone())).collect()
     }
 }
 

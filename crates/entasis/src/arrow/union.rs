@@ -43,7 +43,12 @@ fn plain_union(
 pub(super) fn plain_sparse(fields: &UnionFields, union: &UnionArray) -> Result<ArrayRef> {
     plain_union(fields, UnionMode::Sparse, union, |id, _| {
         let others: BooleanArray = union.type_ids().iter().map(|&other| Some(other != id)).collect();
-        Ok(nullif(&plain_array(union.child(id))?, &others)?)
+        let child = union.child(id);
+        match child.data_type() {
+            // Plain intervals are zeros where they are null: they have to know.
+            DataType::Interval(_) => plain_array(&nullif(child, &others)?),
+            _ => Ok(nullif(&plain_array(child)?, &others)?),
+        }
     })
 }
 

@@ -1,0 +1,142 @@
+//! Arguments of Python as options of the core.
+
+use std::thread;
+
+use entasis::{Projection, Reader, SortColumn, Strings, WriteOptions};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    pybacked::{PyBackedBytes, PyBackedStr},
+    types::{PyDict, PyString},
+};
+
+use crate::error::Result;
+
+/// As many threads as the caller said, else as many as there are processors for this process.
+pub fn threads(threads: Option<usize>) -> usize {
+    threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, |count| count.get()))
+}
+
+/// How byte strings come: `None` as they are stored, `True` as views, `False` with offsets.
+pub fn strings(views: Option<bool>) -> Strings {
+    match views {
+        None => Strings::AsStored,
+        Some(true) => Strings::Views,
+        Some(false) => Strings::Offsets,
+    }
+}
+
+/// The columns that a caller named; all of them for `None`.
+#[derive(Clone)]
+pub struct Columns(Option<Vec<String>>);
+
+impl Columns {
+    /// From an iterable of names.
+    pub fn new(columns: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(columns) = columns.filter(|columns| !columns.is_none()) else { return Ok(Self(None)) };
+        let expected = |found: &Bound<'_, PyAny>, one_of: &str| {
+            let class = found.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!("columns: a list of names was expected, not {one_of}{class}"))
+        };
+        if columns.is_instance_of::<PyString>() {
+            return Err(expected(columns, ""));
+        }
+        let names = columns.try_iter().map_err(|_| expected(columns, ""))?;
+        let name = |name: PyResult<Bound<'_, PyAny>>| {
+            let name = name?;
+            name.extract::<String>().map_err(|_| expected(&name, "one of "))
+        };
+        Ok(Self(Some(names.map(name).collect::<PyResult<_>>()?)))
+    }
+
+    /// The columns in a file.
+    pub fn of(&self, reader: &Reader) -> Result<Projection> {
+        Ok(match &self.0 {
+            Some(names) => reader.projection(names)?,
+            None => Projection::all(),
+        })
+    }
+}
+
+/// The arguments of writing that are the same everywhere.
+pub struct WriteArguments<'a, 'py> {
+    pub row_group_rows: Option<u64>,
+    pub row_group_bytes: Option<u64>,
+    pub sorted_by: Option<&'a Bound<'py, PyAny>>,
+    pub metadata: Option<&'a Bound<'py, PyDict>>,
+    pub threads: Option<usize>,
+}
+
+impl WriteArguments<'_, '_> {
+    /// The options that they stand for.
+    pub fn options(&self) -> PyResult<WriteOptions> {
+        let default = WriteOptions::default();
+        Ok(WriteOptions {
+            row_group_rows: self.row_group_rows.unwrap_or(default.row_group_rows),
+            row_group_bytes: self.row_group_bytes.unwrap_or(default.row_group_bytes),
+            user_metadata: self.metadata.map(user_metadata).transpose()?.unwrap_or_default(),
+            sort_order: self.sorted_by.map(sort_order).transpose()?.unwrap_or_default(),
+            threads: threads(self.threads),
+            ..default
+        })
+    }
+}
+
+fn user_metadata(metadata: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<u8>)>> {
+    let expected = |_| PyTypeError::new_err("metadata: a dictionary of str to str or bytes was expected");
+    let pair = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let bytes = match value.extract::<PyBackedStr>() {
+            Ok(text) => text.as_bytes().to_vec(),
+            Err(_) => value.extract::<PyBackedBytes>().map_err(|error| expected(error.into()))?.to_vec(),
+        };
+        Ok((key.extract::<String>().map_err(expected)?, bytes))
+    };
+    metadata.iter().map(pair).collect()
+}
+
+/// A sort order: one column, or a list of them; each a path or (path, descending, nulls first).
+fn sort_order(sorted_by: &Bound<'_, PyAny>) -> PyResult<Vec<SortColumn>> {
+    if let Ok(column) = sorted_by.extract::<String>() {
+        return Ok(vec![SortColumn { column, descending: false, nulls_first: false }]);
+    }
+    let expected = || {
+        PyTypeError::new_err(
+            "sorted_by: a list of column names or of SortColumn(column, descending, nulls_first) was expected",
+        )
+    };
+    let column = |column: PyResult<Bound<'_, PyAny>>| {
+        let column = column?;
+        let (column, descending, nulls_first) = match column.extract::<String>() {
+            Ok(name) => (name, false, false),
+            Err(_) => column.extract().map_err(|_| expected())?,
+        };
+        Ok(SortColumn { column, descending, nulls_first })
+    };
+    sorted_by.try_iter().map_err(|_| expected())?.map(column).collect()
+}
+
+/// Rows to be taken: any iterable of integers, an Arrow array, or a NumPy array, all within `row_count`.
+pub fn row_numbers(indices: &Bound<'_, PyAny>, row_count: u64) -> PyResult<Vec<u64>> {
+    let py = indices.py();
+    let to_integers = py.import("entasis._rows")?.getattr("to_integers")?;
+    let found = to_integers.call1((indices,))?;
+    let numbers: Vec<i64> = match found.extract::<PyBackedBytes>() {
+        Ok(bytes) => {
+            bytes.chunks_exact(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().unwrap_or_default())).collect()
+        }
+        Err(_) => found.extract()?,
+    };
+    let check = |number: i64| match u64::try_from(number) {
+        Ok(row) if row < row_count => Ok(row),
+        _ => Err(pyo3::exceptions::PyIndexError::new_err(format!("row {number} of {row_count}"))),
+    };
+    numbers.into_iter().map(check).collect()
+}
+
+/// Refuses a number of rows that no batch can have.
+pub fn batch_rows(rows: usize) -> PyResult<usize> {
+    if rows == 0 {
+        return Err(PyValueError::new_err("batch_size: at least 1 was expected"));
+    }
+    Ok(rows)
+}
