@@ -15,6 +15,9 @@ mod writer;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The part of the package ``entasis`` that is made of Rust.
 #[pymodule]
 mod _entasis {
