@@ -237,7 +237,9 @@ def wants_views(schema: pa.Schema) -> bool:
 
 # By name; the default settings of each first.
 PEERS: list[Peer] = [
-    Entasis("Entasis", "default"),
+    Entasis("Entasis", "default: profile balanced"),
+    Entasis("Entasis, size", "profile size", profile="size"),
+    Entasis("Entasis, scan", "profile scan", profile="scan"),
     Parquet("Parquet", "default: Snappy"),
     Parquet(
         "Parquet, Zstd",

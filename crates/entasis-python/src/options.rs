@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use entasis::{Projection, Reader, SortColumn, Strings, WriteOptions};
+use entasis::{EncodeOptions, Error, Projection, Reader, SortColumn, Strings, WriteOptions};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -10,7 +10,7 @@ use pyo3::{
     types::{PyDict, PyString},
 };
 
-use crate::error::Result;
+use crate::error::{Result, to_python};
 
 /// As many threads as the caller said, else as many as there are processors for this process.
 pub fn threads(threads: Option<usize>) -> usize {
@@ -60,6 +60,8 @@ impl Columns {
 
 /// The arguments of writing that are the same everywhere.
 pub struct WriteArguments<'a, 'py> {
+    pub profile: &'a str,
+    pub encodings: Option<&'a Bound<'py, PyDict>>,
     pub row_group_rows: Option<u64>,
     pub row_group_bytes: Option<u64>,
     pub sorted_by: Option<&'a Bound<'py, PyAny>>,
@@ -71,15 +73,26 @@ impl WriteArguments<'_, '_> {
     /// The options that they stand for.
     pub fn options(&self) -> PyResult<WriteOptions> {
         let default = WriteOptions::default();
+        let profile = self.profile.parse().map_err(|what| to_python(Error::InvalidArgument(what)))?;
         Ok(WriteOptions {
             row_group_rows: self.row_group_rows.unwrap_or(default.row_group_rows),
             row_group_bytes: self.row_group_bytes.unwrap_or(default.row_group_bytes),
             user_metadata: self.metadata.map(user_metadata).transpose()?.unwrap_or_default(),
             sort_order: self.sorted_by.map(sort_order).transpose()?.unwrap_or_default(),
             threads: threads(self.threads),
-            ..default
+            encode: EncodeOptions::of(profile),
+            encodings: self.encodings.map(encodings).transpose()?.unwrap_or_default(),
         })
     }
+}
+
+fn encodings(encodings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let expected =
+        |_| PyTypeError::new_err("encodings: a dictionary of column names to names of encodings was expected");
+    encodings
+        .iter()
+        .map(|(path, name)| Ok((path.extract().map_err(expected)?, name.extract().map_err(expected)?)))
+        .collect()
 }
 
 fn user_metadata(metadata: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<u8>)>> {

@@ -131,6 +131,8 @@ impl Drop for PythonSink {
 /// store: see ``EntasisFile``. A file appears at a path when it is whole, or not at all; what an error leaves in a file object is
 /// its owner's.
 ///
+/// - ``profile``: ``"size"`` for the fewest bytes, ``"scan"`` for the quickest decoding, ``"balanced"`` for both.
+/// - ``encodings``: the encoding that a column's values must have, by the column's name; the chooser's choice for all others.
 /// - ``row_group_rows``: rows of a row group, 1,048,576 unless it is said; ``row_group_bytes`` bounds its decoded bytes (512 MiB).
 /// - ``sorted_by``: the order in which the rows are, as names or ``SortColumn``; it is verified, not made.
 /// - ``metadata``: what the file should say of itself, ``str`` or ``bytes`` by name.
@@ -142,12 +144,14 @@ impl Drop for PythonSink {
 /// Traceback (most recent call last):
 /// entasis.InvalidArgumentError: invalid argument: ...
 #[pyfunction]
-#[pyo3(signature = (table, r#where, *, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
+#[pyo3(signature = (table, r#where, *, profile = "balanced", encodings = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn write_table(
     py: Python<'_>,
     table: &Bound<'_, PyAny>,
     r#where: &Bound<'_, PyAny>,
+    profile: &str,
+    encodings: Option<&Bound<'_, PyDict>>,
     row_group_rows: Option<u64>,
     row_group_bytes: Option<u64>,
     sorted_by: Option<&Bound<'_, PyAny>>,
@@ -156,7 +160,9 @@ pub fn write_table(
     filesystem: Option<&Bound<'_, PyAny>>,
     storage_options: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let options = WriteArguments { row_group_rows, row_group_bytes, sorted_by, metadata, threads }.options()?;
+    let arguments =
+        WriteArguments { profile, encodings, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
+    let options = arguments.options()?;
     let incoming = Incoming::new(table)?;
     let target = Target::new(r#where, filesystem, storage_options)?;
     run(py, MANY_VALUES, move |stop| {
@@ -211,12 +217,14 @@ impl EntasisWriter {
 #[pymethods]
 impl EntasisWriter {
     #[new]
-    #[pyo3(signature = (r#where, schema, *, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
+    #[pyo3(signature = (r#where, schema, *, profile = "balanced", encodings = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
         py: Python<'_>,
         r#where: &Bound<'_, PyAny>,
         schema: &Bound<'_, PyAny>,
+        profile: &str,
+        encodings: Option<&Bound<'_, PyDict>>,
         row_group_rows: Option<u64>,
         row_group_bytes: Option<u64>,
         sorted_by: Option<&Bound<'_, PyAny>>,
@@ -225,7 +233,9 @@ impl EntasisWriter {
         filesystem: Option<&Bound<'_, PyAny>>,
         storage_options: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let options = WriteArguments { row_group_rows, row_group_bytes, sorted_by, metadata, threads }.options()?;
+        let arguments =
+            WriteArguments { profile, encodings, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
+        let options = arguments.options()?;
         if !schema.hasattr(intern!(py, "__arrow_c_schema__"))? {
             let found = schema.get_type().name()?;
             return Err(PyTypeError::new_err(format!("an Arrow schema was expected, not {found}")));

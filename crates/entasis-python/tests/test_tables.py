@@ -114,6 +114,33 @@ def test_metadata_of_the_file(trips, tmp_path):
     assert repr(metadata) == "entasis.FileMetadata: 10000 rows, 5 columns, 1 row group"
 
 
+def test_profiles_weigh_bytes_against_time(trips, tmp_path):
+    sizes = {}
+    for profile in ("size", "balanced", "scan"):
+        entasis.write_table(trips, tmp_path / f"{profile}.ent", profile=profile)
+        assert_same(entasis.read_table(tmp_path / f"{profile}.ent").to_arrow(), trips)
+        sizes[profile] = (tmp_path / f"{profile}.ent").stat().st_size
+    assert sizes["size"] <= sizes["balanced"] <= sizes["scan"]
+    entasis.write_table(trips, tmp_path / "default.ent")
+    assert (tmp_path / "default.ent").read_bytes() == (tmp_path / "balanced.ent").read_bytes()
+    with pytest.raises(entasis.InvalidArgumentError, match="size, balanced and scan"):
+        entasis.write_table(trips, tmp_path / "a.ent", profile="small")
+
+
+def test_columns_have_the_encodings_that_are_asked_for(trips, tmp_path):
+    path = tmp_path / "a.ent"
+    encodings = {"id": "BitPacking", "place.lat": "Plain"}
+    with entasis.EntasisWriter(path, trips.schema, profile="scan", encodings=encodings) as writer:
+        writer.write(trips)
+    assert_same(entasis.read_table(path).to_arrow(), trips)
+    words = {column.path: column.cascade_words for column in entasis.inspect(path).columns}
+    assert words["id"].startswith("BitPacking") and words["place.lat"] == "Plain"
+    with pytest.raises(entasis.InvalidArgumentError, match="Alp"):
+        entasis.write_table(trips, path, encodings={"city": "Alp"})
+    with pytest.raises(entasis.InvalidArgumentError, match="none"):
+        entasis.write_table(trips, path, encodings={"none": "Plain"})
+
+
 def test_the_sort_order_is_verified(trips, tmp_path):
     path = tmp_path / "a.ent"
     orders = [

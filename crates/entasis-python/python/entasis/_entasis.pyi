@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import IO, Any, Protocol, TypeAlias, final
+from typing import IO, Any, Literal, Protocol, TypeAlias, final
 
 from . import SortColumn
 
@@ -178,6 +178,8 @@ class EntasisWriter:
         where: _Target,
         schema: _ArrowSchema,
         *,
+        profile: Literal["size", "balanced", "scan"] = "balanced",
+        encodings: Mapping[str, str] | None = None,
         row_group_rows: int | None = None,
         row_group_bytes: int | None = None,
         sorted_by: _SortedBy | None = None,
@@ -200,6 +202,8 @@ def write_table(
     table: _Data,
     where: _Target,
     *,
+    profile: Literal["size", "balanced", "scan"] = "balanced",
+    encodings: Mapping[str, str] | None = None,
     row_group_rows: int | None = None,
     row_group_bytes: int | None = None,
     sorted_by: _SortedBy | None = None,
