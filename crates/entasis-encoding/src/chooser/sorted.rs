@@ -12,8 +12,11 @@ const LOOKED_AT: usize = 256;
 const MIN_SHARED: f64 = 0.2;
 /// Fewer bytes, all told, aren't worth it.
 const MIN_BYTES: usize = 2048;
-/// What symbols leave of a shared byte, about.
-const SYMBOL_RATIO: f64 = 0.45;
+/// What a shared byte would take otherwise, about: long strings share it by phrases as well.
+const SHORT_BYTE: f64 = 0.45;
+const LONG_BYTE: f64 = 0.2;
+/// Strings of so many bytes on average are long.
+const LONG_BYTES: usize = 16;
 
 /// The share of bytes that different strings have in common with the one before in order; more strings would have more.
 pub(crate) fn shared_share(strings: &[&[u8]]) -> f64 {
@@ -40,7 +43,8 @@ pub(crate) fn sorted(distinct: &Distinct, strings: &[&[u8]]) -> Option<Distinct>
         order.windows(2).map(|pair| shared_prefix(values[pair[0] as usize], values[pair[1] as usize])).sum()
     };
     let as_they_came: Vec<u32> = (0..values.len() as u32).collect();
-    let saved = shared(&order).saturating_sub(shared(&as_they_came)) as f64 * SYMBOL_RATIO;
+    let byte = if bytes < LONG_BYTES * values.len() { SHORT_BYTE } else { LONG_BYTE };
+    let saved = shared(&order).saturating_sub(shared(&as_they_came)) as f64 * byte;
     let mut rank = vec![0; values.len()];
     order.iter().zip(0..).for_each(|(&code, place)| rank[code as usize] = place);
     let codes: Vec<u32> = distinct.codes.iter().map(|&code| rank[code as usize]).collect();

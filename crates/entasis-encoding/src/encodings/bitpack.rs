@@ -119,7 +119,9 @@ fn plan_from<T: PackedLane>(values: &[T], reference: T) -> VectorPlan<T> {
 /// Where most values begin, if a few of them say that they take so much less than `width` bits that outliers on both sides may be
 /// patches.
 fn beginning_of_most<T: PackedLane>(values: &[T], least: T, width: u32) -> Option<T> {
-    const LOOKED_AT: usize = 32;
+    const LOOKED_AT: usize = 64;
+    /// So many at each end may be outliers.
+    const LEFT_OUT: usize = 6;
     const WORTHWHILE_BITS: u32 = 2;
     if values.len() < 4 * LOOKED_AT || width <= WORTHWHILE_BITS {
         return None;
@@ -128,7 +130,7 @@ fn beginning_of_most<T: PackedLane>(values: &[T], least: T, width: u32) -> Optio
     let mut some: [T; LOOKED_AT] =
         std::array::from_fn(|index| values[index * values.len() / LOOKED_AT].subtract(least));
     some.sort_unstable();
-    let (low, high) = (some[1].to_u64(), some[LOOKED_AT - 2].to_u64());
+    let (low, high) = (some[LEFT_OUT].to_u64(), some[LOOKED_AT - 1 - LEFT_OUT].to_u64());
     let spread = high - low;
     let is_narrow = u64::BITS - spread.leading_zeros() + WORTHWHILE_BITS <= width;
     // Some of the others will be a little lower.

@@ -21,7 +21,7 @@ use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
-use crate::{Fixed, Physical};
+use crate::{Fixed, Physical, simd};
 
 pub(crate) struct Prefix;
 
@@ -30,8 +30,8 @@ const RESTART_ROWS: usize = 16;
 const MAX_SHARED_BYTES: usize = u8::MAX as usize;
 /// The share of all bytes that has to be shared.
 const MIN_SHARED: f64 = 0.15;
-/// How much harder symbols make it to shorten what is left than whole strings, about.
-const REST_HARDNESS: f64 = 1.2;
+/// One string of so many in the sample shows how much shorter symbols make the rests.
+const LOOKED_AT: usize = 3;
 
 impl Encoding for Prefix {
     fn id(&self) -> u8 {
@@ -48,21 +48,22 @@ impl Encoding for Prefix {
         if !encoder.may_cascade() || statistics.rows < RESTART_ROWS {
             return None;
         }
-        let (mut shared_bytes, mut bytes, mut lengths) = (0, 0, 0.0);
-        for vector in crate::chooser::sample_vectors(strings) {
-            let shared = shared_prefixes(vector);
-            shared_bytes += shared.iter().map(|&shared| usize::from(shared)).sum::<usize>();
-            bytes += vector.iter().map(|string| string.len()).sum::<usize>();
-            lengths += plan(&shared, false).size_bytes();
-        }
+        let vectors = crate::chooser::sample_vectors(strings);
+        let shared: Vec<Vec<u8>> = vectors.iter().map(|vector| shared_prefixes(vector)).collect();
+        let shared_bytes: usize = shared.iter().flatten().map(|&shared| usize::from(shared)).sum();
+        let bytes: usize = vectors.iter().flat_map(|vector| vector.iter()).map(|string| string.len()).sum();
         if (shared_bytes as f64) < bytes as f64 * MIN_SHARED || statistics.is_repetitive() {
             return None;
         }
-        let rest = (bytes - shared_bytes) as f64 / bytes as f64;
-        let scale = facts.total_bytes as f64 / bytes as f64;
-        // Short rests aren't worth a symbol table, but for what the lengths of whole strings would take.
-        let ratio = (facts.symbols().0 * REST_HARDNESS).min(1.0);
-        Some(facts.total_bytes as f64 * rest * ratio + lengths * scale + facts.length_bytes() + 40.0)
+        let mut taken: f64 = shared.iter().map(|vector| plan(vector, false).size_bytes()).sum();
+        let (mut looked_at, mut rest_bytes) = (0, 0);
+        let rests = vectors.iter().flat_map(|vector| vector.iter()).zip(shared.iter().flatten());
+        for rest in rests.map(|(string, &shared)| &string[usize::from(shared)..]).step_by(LOOKED_AT) {
+            looked_at += rest.len();
+            rest_bytes += rest.len().min(facts.symbol_table().1.encoded_size_bytes(rest));
+        }
+        taken += (bytes - shared_bytes) as f64 * rest_bytes as f64 / looked_at.max(1) as f64;
+        Some(taken * facts.total_bytes as f64 / bytes.max(1) as f64 + facts.length_bytes() + 40.0)
     }
 
     fn price_bits(&self) -> f64 {
@@ -128,28 +129,15 @@ fn corrupt(what: &str) -> Error {
 
 /// Appends strings to `data` and their lengths to `lengths`; the first stands alone. `bound` is the most bytes that they may come to.
 fn join(shared: &[u8], rests: &Rests, bound: u64, data: &mut Vec<u8>, lengths: &mut Vec<u32>) -> Result<()> {
-    let rest_bytes = (rests.offsets[shared.len()] - rests.offsets[0]) as u64;
-    let total = rest_bytes + shared.iter().map(|&shared| u64::from(shared)).sum::<u64>();
-    if total > bound {
-        return Err(corrupt("strings exceed what the block declares"));
-    }
-    data.reserve(total as usize);
-    lengths.reserve(shared.len());
-    let mut start = data.len();
-    for (&shared, ends) in shared.iter().zip(rests.offsets.windows(2)) {
-        let end = data.len();
-        if start + usize::from(shared) > end {
-            return Err(corrupt("more bytes shared than the string before has"));
-        }
-        data.extend_from_within(start..start + usize::from(shared));
-        data.extend_from_slice(&rests.data[ends[0] as usize..ends[1] as usize]);
-        start = end;
-        lengths.push((data.len() - end) as u32);
-    }
-    Ok(())
+    let strings = simd::PrefixStrings { shared, rest_ends: &rests.offsets, rests: &rests.data };
+    strings.join(bound, data, lengths).map_err(|error| match error {
+        simd::GatherError::BadCode(_) => corrupt("more bytes shared than the string before has"),
+        simd::GatherError::OffsetOverflow => Error::OffsetOverflow,
+        _ => corrupt("strings exceed what the block declares"),
+    })
 }
 
-/// Decoded rests of strings.
+/// Decoded rests of strings, and some bytes more.
 struct Rests {
     offsets: Vec<i32>,
     data: Vec<u8>,
@@ -158,7 +146,10 @@ struct Rests {
 impl Rests {
     fn of(decoded: Decoded) -> Result<Self> {
         match decoded.values {
-            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, data)) => Ok(Self { offsets, data }),
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, mut data)) => {
+                data.resize(data.len() + simd::COPY_BYTES, 0);
+                Ok(Self { offsets, data })
+            }
             _ => Err(corrupt("rests that aren't bytes")),
         }
     }

@@ -19,7 +19,7 @@ use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes};
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, write_bytes};
-use crate::{Lane, Physical, with_lane_of, with_lanes};
+use crate::{Lane, Physical, simd, with_lane_of, with_lanes};
 
 pub(crate) struct Sparse;
 
@@ -144,18 +144,7 @@ impl<T: LaneAccess> SparseLanes<T> {
     /// Appends the frequent value for clear bits, and for set bits one of the others after the other.
     fn append(&self, bits: Bits<'_>, others: &Decoded, out: &mut Decoded) -> Result<()> {
         let others = T::of(&others.values).filter(|others| others.len() == bits.count_ones()).ok_or_else(bad_count)?;
-        let lanes = lanes_mut::<T>(out)?;
-        let before = lanes.len();
-        lanes.resize(before + bits.len(), self.value);
-        let mut others = others.iter();
-        for (word, slots) in lanes[before..].chunks_mut(64).enumerate() {
-            let mut left = bits.word(word * 64);
-            // Counted first, so that no value is taken that the word doesn't need.
-            for (_, &other) in (0..left.count_ones()).zip(others.by_ref()) {
-                slots[left.trailing_zeros() as usize] = other;
-                left &= left - 1;
-            }
-        }
+        simd::expand(others, bits, self.value, lanes_mut::<T>(out)?);
         out.extend_valid(bits.len());
         Ok(())
     }

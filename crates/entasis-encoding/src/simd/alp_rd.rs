@@ -15,6 +15,21 @@ pub fn join_parts<T: PackedLane>(left: &LeftParts<T>, codes: &[u8], right: &mut 
 /// [`join_parts`] at a given level.
 pub fn join_parts_at<T: PackedLane>(level: Level, left: &LeftParts<T>, codes: &[u8], right: &mut [T]) {
     assert_eq!(codes.len(), right.len(), "a code per value");
+    #[cfg(target_arch = "x86_64")]
+    if level.or_scalar() == Level::Avx512 {
+        let (parts, values) = (left.as_ptr(), right.as_mut_ptr());
+        // SAFETY: `or_scalar` returns this level only where the processor has its features. `T` is an integer of the width matched,
+        // there are 256 parts, and as many values as codes.
+        let joined = unsafe {
+            match T::BYTES {
+                4 => x86::join_32(parts.cast(), codes, values.cast()),
+                8 => x86::join_64(parts.cast(), codes, values.cast()),
+                _ => 0,
+            }
+        };
+        let (codes, right) = (&codes[joined..], &mut right[joined..]);
+        return run_at(level, JoinParts { left, codes, right });
+    }
     run_at(level, JoinParts { left, codes, right });
 }
 
@@ -33,6 +48,65 @@ impl<T: PackedLane> Kernel for JoinParts<'_, T> {
             *value = *value | self.left[usize::from(code)];
         }
     }
+}
+
+/// The commonest parts have the least codes: those of two registers are looked up there, the rest in memory.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    /// Joins whole registers of values and returns how many values that is.
+    macro_rules! join_lanes {
+        ($name:ident, $lane:ty, $rows:expr, $widen:expr, $splat:ident, $above:ident, $pick:ident, $load:ident, $or:ident, $store:ident) => {
+            /// # Safety
+            /// There are 256 parts, and as many values as codes.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            pub(super) unsafe fn $name(parts: *const $lane, codes: &[u8], values: *mut $lane) -> usize {
+                let (groups, _) = codes.as_chunks::<$rows>();
+                // SAFETY: of the parts two registers are read, of the values one per group of as many codes; a code is below 256.
+                unsafe {
+                    let (low, high) = ($load(parts), $load(parts.add($rows)));
+                    for (group, codes) in groups.iter().enumerate() {
+                        let values = values.add(group * $rows);
+                        let wide = $widen(codes.as_ptr());
+                        if $above(wide, $splat(2 * $rows - 1)) == 0 {
+                            $store(values, $or($load(values), $pick(low, wide, high)));
+                        } else {
+                            for (row, &code) in codes.iter().enumerate() {
+                                *values.add(row) |= *parts.add(usize::from(code));
+                            }
+                        }
+                    }
+                }
+                groups.len() * $rows
+            }
+        };
+    }
+
+    join_lanes!(
+        join_32,
+        i32,
+        16,
+        |codes: *const u8| _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast())),
+        _mm512_set1_epi32,
+        _mm512_cmpgt_epu32_mask,
+        _mm512_permutex2var_epi32,
+        _mm512_loadu_epi32,
+        _mm512_or_epi32,
+        _mm512_storeu_epi32
+    );
+    join_lanes!(
+        join_64,
+        i64,
+        8,
+        |codes: *const u8| _mm512_cvtepu8_epi64(_mm_loadl_epi64(codes.cast())),
+        _mm512_set1_epi64,
+        _mm512_cmpgt_epu64_mask,
+        _mm512_permutex2var_epi64,
+        _mm512_loadu_epi64,
+        _mm512_or_epi64,
+        _mm512_storeu_epi64
+    );
 }
 
 /// Appends the code of each value's left part, what is above its lowest `right_bits`, to `codes`, and the rest to `right`. `code_of`
