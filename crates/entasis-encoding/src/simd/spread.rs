@@ -1,6 +1,7 @@
 //! Spreading packed values over the rows that have one: the way back from values that were stored without their nulls.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::level::{Kernel, Level, run_at};
 use crate::values::Bits;
@@ -11,6 +12,12 @@ use crate::values::Bits;
 ///
 /// Panics unless there is a value per set bit.
 pub fn spread<T: Copy>(values: &mut Vec<T>, start: usize, bits: Bits<'_>, nothing: T) {
+    spread_at(Level::detect(), values, start, bits, nothing);
+}
+
+/// [`spread`] at a given level.
+pub fn spread_at<T: Copy>(level: Level, values: &mut Vec<T>, start: usize, bits: Bits<'_>, nothing: T) {
+    let level = level.or_scalar();
     let packed_end = values.len();
     let end = start + bits.len();
     assert_eq!(packed_end - start, bits.count_ones(), "a value per set bit");
@@ -38,12 +45,7 @@ pub fn spread<T: Copy>(values: &mut Vec<T>, start: usize, bits: Bits<'_>, nothin
             } else if count == row_count {
                 std::ptr::copy(at.add(unread - count), at.add(place), count);
             } else {
-                let mut left = unread;
-                for row in (0..row_count).rev() {
-                    // Where no value is left and none lies before, the first stands in for what is set below.
-                    *at.add(place + row) = *at.add(left.max(1) - 1);
-                    left -= (word >> row & 1) as usize;
-                }
+                spread_word(level, at, place, unread, word, row_count);
             }
         }
         unread -= count;
@@ -58,6 +60,107 @@ pub fn spread<T: Copy>(values: &mut Vec<T>, start: usize, bits: Bits<'_>, nothin
             .fill(MaybeUninit::new(nothing));
         values.set_len(end);
     }
+}
+
+/// Spreads the values before `unread` over the rows `place..place + row_count`, one for each set bit of `word`.
+///
+/// # Safety
+/// There are as many values before `unread` as set bits, and room for the rows. The processor has the level.
+unsafe fn spread_word<T: Copy>(level: Level, at: *mut T, place: usize, unread: usize, word: u64, row_count: usize) {
+    // SAFETY: as the caller says; lanes are copied as what is as wide.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        match size_of::<T>() {
+            4 if level == Level::Avx512 => return x86::spread_word_32(at.cast(), place, unread, word, row_count),
+            8 if level == Level::Avx512 => return x86::spread_word_64(at.cast(), place, unread, word, row_count),
+            _ => {}
+        }
+        let _ = level;
+        spread_rows(at, place, unread, word, 0..row_count);
+    }
+}
+
+/// [`spread_word`] for some rows: a row after the other.
+///
+/// # Safety
+/// As [`spread_word`].
+#[inline(always)]
+unsafe fn spread_rows<T: Copy>(at: *mut T, place: usize, unread: usize, word: u64, rows: Range<usize>) {
+    let mut left = unread;
+    for row in rows.rev() {
+        // SAFETY: as the caller says. Where no value is left and none lies before, the first stands in for what is set below.
+        unsafe { *at.add(place + row) = *at.add(left.max(1) - 1) };
+        left -= (word >> row & 1) as usize;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::spread_rows;
+
+    /// For each mask of eight rows, how many set bits there are up to each row.
+    static RANKS: [[u8; 8]; 256] = {
+        let mut ranks = [[0; 8]; 256];
+        let mut mask = 0;
+        while mask < 256 {
+            let mut row = 0;
+            while row < 8 {
+                ranks[mask][row] = (mask & ((2 << row) - 1)).count_ones() as u8;
+                row += 1;
+            }
+            mask += 1;
+        }
+        ranks
+    };
+
+    /// A function that spreads lanes of one width, eight rows at a time: each row picks from the value before them and up to seven more.
+    macro_rules! spread_lanes {
+        ($name:ident, $lane:ty, $load:ident, $ranks:ident, $permute:ident, $store:ident) => {
+            /// # Safety
+            /// As [`super::spread_word`].
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+            pub(super) unsafe fn $name(at: *mut $lane, place: usize, unread: usize, word: u64, row_count: usize) {
+                let mut left = unread;
+                for first in (0..row_count.div_ceil(8)).rev().map(|byte| byte * 8) {
+                    let (mask, rows) = ((word >> first) as u8, (row_count - first).min(8));
+                    let count = mask.count_ones() as usize;
+                    // SAFETY: the values that are read lie before `left`, those that are written in the rows; masked lanes aren't
+                    // touched. Rows never lie before the values for them, so that what is still unread stays.
+                    unsafe {
+                        if count == left || count == 8 {
+                            // No value before these, or one more than fits beside it.
+                            spread_rows(at, place, left, word, first..first + rows);
+                        } else {
+                            let values = $load((1u16 << (count + 1)).wrapping_sub(1) as u8, at.add(left - count - 1));
+                            let ranks = $ranks(_mm_loadl_epi64(RANKS[mask as usize].as_ptr().cast()));
+                            let written = (u16::MAX >> (16 - rows)) as u8;
+                            $store(at.add(place + first), written, $permute(ranks, values));
+                        }
+                    }
+                    left -= count;
+                }
+            }
+        };
+    }
+
+    spread_lanes!(
+        spread_word_32,
+        i32,
+        _mm256_maskz_loadu_epi32,
+        _mm256_cvtepu8_epi32,
+        _mm256_permutexvar_epi32,
+        _mm256_mask_storeu_epi32
+    );
+    spread_lanes!(
+        spread_word_64,
+        i64,
+        _mm512_maskz_loadu_epi64,
+        _mm512_cvtepu8_epi64,
+        _mm512_permutexvar_epi64,
+        _mm512_mask_storeu_epi64
+    );
 }
 
 /// Number of set bits.
@@ -128,6 +231,15 @@ mod tests {
                     let count = bits.bits().count_ones();
                     let mut values: Vec<u32> = (0..(before + count) as u32).map(|value| value + 100).collect();
                     let expected = [&values[..before], &naive(&values[before..], &bits, 7)].concat();
+                    for level in Level::available() {
+                        let mut spread = values.clone();
+                        spread_at(level, &mut spread, before, bits.bits(), 7);
+                        assert_eq!(spread, expected, "{level:?}: {length} rows of shape {shape} behind {before}");
+                        let mut wide: Vec<u64> = values.iter().map(|&value| u64::from(value) << 20).collect();
+                        spread_at(level, &mut wide, before, bits.bits(), 7 << 20);
+                        assert!(wide.iter().zip(&expected).all(|(&wide, &value)| wide == u64::from(value) << 20));
+                        assert_eq!(wide.len(), expected.len());
+                    }
                     spread(&mut values, before, bits.bits(), 7);
                     assert_eq!(values, expected, "{length} rows of shape {shape} behind {before}");
                 }
