@@ -113,7 +113,7 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
         Format::Orc => orc::open(path, options)?,
         #[cfg(not(feature = "orc"))]
         Format::Orc => {
-            let what = "this build doesn't read ORC: build it with the feature `orc`";
+            let what = "this build doesn't read ORC (cargo install --path crates/entasis-cli --features orc)";
             return Err(Failure::usage(format!("{}: {what}", path.display())));
         }
     };
