@@ -6,14 +6,14 @@ use entasis::{
     WriteOptions, Writer,
     arrow::{physical_of, with_column},
     encoding::{ChunkEncoder, EncodeOptions, digest},
-    generate::{Generator, flat_types},
+    generate::{Generator, flat_types, nested_types},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let corpus = std::env::args().nth(1).ok_or("usage: seeds FOLDER")?;
     let corpus = Path::new(&corpus);
     let mut generator = Generator::new(1);
-    for (number, data_type) in flat_types().into_iter().cycle().take(300).enumerate() {
+    for (number, data_type) in flat_types().into_iter().chain(nested_types()).cycle().take(400).enumerate() {
         let data_type = if number % 3 == 0 { generator.data_type(2) } else { data_type };
         let Ok(physical) = physical_of(&data_type) else { continue };
         let mut chunk = ChunkEncoder::new(physical, EncodeOptions::default());

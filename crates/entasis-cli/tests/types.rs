@@ -83,6 +83,27 @@ fn parquet_holds_a_type_or_says_that_it_cannot() {
 }
 
 #[test]
+fn text_formats_hold_a_type_or_say_that_they_cannot() {
+    let place = Place::new();
+    for (index, data_type) in all_types().into_iter().enumerate() {
+        let batch = table(index as u64, vec![data_type.clone()], 100);
+        let mut file = FileWriter::create(&place.path("t.ent"), batch.schema(), WriteOptions::default()).unwrap();
+        file.write(&batch).unwrap();
+        file.finish().unwrap();
+        for to in ["t.csv", "t.ndjson"] {
+            let run = place.run(&["convert", "t.ent", to]);
+            // 3 are dates and times that no calendar has.
+            assert!([0, 2, 3].contains(&run.code), "{data_type}: {run:?}");
+            assert_eq!(run.stderr.lines().count(), usize::from(run.code > 0), "{data_type}: {run:?}");
+            assert_eq!(place.path(to).exists(), run.code == 0, "{data_type}: {run:?}");
+            if run.code == 0 {
+                std::fs::remove_file(place.path(to)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn dictionaries_inside_of_everything_fit_arrow_files() {
     let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let word = Arc::new(Field::new("word", words, true));

@@ -165,7 +165,7 @@ fn batches_come_back_through_shredding() {
 
 #[test]
 fn empty_arrays_of_every_type_are_made() {
-    for data_type in flat_types() {
+    for data_type in flat_types().into_iter().chain(nested_types()) {
         assert_eq!(empty_array(&data_type).unwrap().to_data(), new_empty_array(&data_type).to_data());
         assert_eq!(to_arrow(empty_decoded(&data_type).unwrap(), &data_type).unwrap().len(), 0);
     }

@@ -290,3 +290,14 @@ fn zones_are_those_of_the_rows() {
     let zone = &reader.column(0).unwrap().chunks[0].blocks[0].zone;
     assert_eq!(zone.to_string(), "min -5, max 90, 1 nulls, about 2 distinct");
 }
+
+#[test]
+fn dictionaries_of_values_without_bytes_keep_their_rows() {
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::FixedSizeBinary(0)));
+    let data_type = DataType::List(Arc::new(Field::new("item", dictionary, true)));
+    let schema = Arc::new(Schema::new(vec![Field::new("column", data_type.clone(), true)]));
+    let batches = [1, 2].map(|seed| column(&Generator::new(seed).array(&data_type, 300)));
+    let reader = Reader::from_bytes(write(&schema, &batches, WriteOptions::default())).unwrap();
+    let read = reader.read(ReadRequest { batch_rows: 300, ..ReadRequest::default() }).unwrap();
+    read.zip(&batches).for_each(|(read, expected)| assert_same(&read.unwrap(), expected, "a batch"));
+}

@@ -110,7 +110,7 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
         Format::Ndjson => ndjson::open(path, options)?,
         Format::Arrow | Format::ArrowStream => guarded::open(path, || ipc::open(path, options))?,
         #[cfg(feature = "orc")]
-        Format::Orc => orc::open(path, options)?,
+        Format::Orc => guarded::open(path, || orc::open(path, options))?,
         #[cfg(not(feature = "orc"))]
         Format::Orc => {
             let what = "this build doesn't read ORC (cargo install --path crates/entasis-cli --features orc)";

@@ -29,7 +29,10 @@ use crate::{Error, Result};
 /// A dictionary array of `decoded` values; one whose key type can't number the distinct values is an error.
 pub(super) fn to_dictionary(mut decoded: Decoded, key_type: &DataType, value_type: &DataType) -> Result<ArrayRef> {
     let rows = decoded.rows;
-    let nulls = nulls_of(decoded.validity.take(), rows)?;
+    let nulls = match decoded.values {
+        DecodedValues::Null => Some(NullBuffer::new_null(rows)),
+        _ => nulls_of(decoded.validity.take(), rows)?,
+    };
     let (keys, values) = match decoded.values {
         DecodedValues::Null => (Keys::none(rows), DecodedValues::Null),
         DecodedValues::Bool(bits) => {

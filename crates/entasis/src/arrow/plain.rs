@@ -108,10 +108,7 @@ pub fn plain_array(array: &ArrayRef) -> Result<ArrayRef> {
 /// tell all values apart.
 pub fn without_dictionaries(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            Ok(take(dictionary.values(), dictionary.keys(), None)?)
-        }
+        DataType::Dictionary(..) => plain_dictionary(array),
         _ => with_children(array, &without_dictionaries),
     }
 }

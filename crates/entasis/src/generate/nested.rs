@@ -250,6 +250,7 @@ pub fn nested_types() -> Vec<DataType> {
         map(T::Utf8, mixed.clone()),
         dictionary(T::Int16, T::List(nullable(T::Utf8))),
         dictionary(T::UInt32, pair),
+        dictionary(T::Int16, T::Null),
         dictionary(T::Int64, mixed),
         T::List(nullable(dictionary(T::Int16, T::Utf8))),
         T::List(nullable(T::Interval(IntervalUnit::MonthDayNano))),
