@@ -136,7 +136,7 @@ mod tests {
         let bounds = |blocks: &[BlockRef]| Distinct::of(blocks.iter()).map(|distinct| (distinct.least, distinct.most));
         let nulls = BlockRef { zone: Zone { null_count: 1000, ..Zone::default() }, ..block(0, 0, None) };
         assert_eq!(bounds(&[]), None);
-        assert_eq!(bounds(&[nulls.clone()]), Some((0, 0)));
+        assert_eq!(bounds(std::slice::from_ref(&nulls)), Some((0, 0)));
         assert_eq!(bounds(&[block(0, 9, None)]), None);
         assert_eq!(bounds(&[block(0, 999, Some(7)), nulls]), Some((7, 7)));
         assert_eq!(bounds(&[block(0, 999, Some(7)), block(1000, 1999, Some(5))]), Some((12, 12)));

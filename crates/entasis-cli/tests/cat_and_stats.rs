@@ -64,7 +64,7 @@ fn cat_refuses_what_it_cannot_put_together() {
     place.write("n.parquet", parquet_bytes(&nested(5)));
     for (code, words, arguments) in [
         (2, "equal schemas", &["cat", "a.parquet", "n.parquet"][..]),
-        (2, "CSV can't hold lists", &["cat", "n.parquet", "--format", "csv"]),
+        (2, "CSV can't hold nested values: items, pair", &["cat", "n.parquet", "--format", "csv"]),
         (2, "--format is for standard output", &["cat", "a.parquet", "--format", "csv", "-o", "x.csv"]),
         (2, "is an input and the output", &["cat", "a.parquet", "-o", "a.parquet"]),
         (2, "tells no format", &["cat", "a.parquet", "-o", "x"]),

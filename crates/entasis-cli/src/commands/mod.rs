@@ -95,7 +95,7 @@ impl Report<'_> {
 /// A file to read, and which columns of it.
 #[derive(Args)]
 struct OneInput {
-    /// File to read: .ent, .parquet, .csv, .ndjson or .arrow
+    /// File to read: .ent, .parquet, .csv, .ndjson, .orc or .arrow
     #[arg(value_name = "FILE")]
     path: PathBuf,
 

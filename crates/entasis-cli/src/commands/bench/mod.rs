@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 /// Which tables to measure.
 #[derive(Args)]
 struct Selected {
-    /// Folder with tables (Parquet, CSV, Arrow IPC, Entasis), single files or patterns
+    /// Folder with tables (Parquet, CSV, NDJSON, ORC, Arrow IPC, Entasis), single files or patterns
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
