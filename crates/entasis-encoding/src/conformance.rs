@@ -364,8 +364,11 @@ fn predictions_hold_and_choices_are_near_the_best() {
                 let name = encoding.name();
                 assert!(found as f64 <= limit, "{name} of {physical} {shape:?}: {predicted} predicted, {found} bytes");
             }
-            let chosen = Encoder::new(&options, None, None).root(&column).unwrap().size_bytes();
-            assert!(chosen <= best * 3 / 2 + 100, "{physical} {shape:?}: {chosen} bytes chosen, {best} possible");
+            let node = Encoder::new(&options, None, None).root(&column).unwrap();
+            let (chosen, mut encodings) = (node.size_bytes(), Vec::new());
+            node.visit(&mut |node| encodings.push(node.encoding));
+            let context = format!("{physical} {shape:?}: {chosen} bytes chosen by {encodings:?}, {best} possible");
+            assert!(chosen <= best * 3 / 2 + 100, "{context}");
             chosen_bytes += chosen;
             best_bytes += best;
         }
