@@ -159,3 +159,32 @@ impl Input for NdjsonInput {
         self.position.fraction()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that are told types of, but can't be decoded as these, would fail without a word of where.
+    #[test]
+    fn every_line_whose_types_can_be_told_is_decoded() {
+        let line = r#"{"a":-1.5e3,"b":"x\n\u00e9 ü","c":[[1],null,[]],"d":{"e":true,"f":[{"g":18446744073709551615}]},"h":null}"#;
+        let mut decoded = 0;
+        for at in 0..line.len() {
+            for byte in
+                [0, b' ', b'"', b',', b'0', b'9', b'-', b'.', b'e', b'[', b'}', b'\\', 0xC3, line.as_bytes()[at] ^ 1]
+            {
+                let mut line = line.as_bytes().to_vec();
+                line[at] = byte;
+                let mut table = Table::new(&[]);
+                if table.line(&line).is_ok() {
+                    let schema = Arc::new(Schema::new(table.fields()));
+                    let mut decoder = decoder(&schema, 1).unwrap();
+                    decoder.decode(&line).unwrap();
+                    assert_eq!(decoder.flush().unwrap().unwrap().num_rows(), 1, "{}", String::from_utf8_lossy(&line));
+                    decoded += 1;
+                }
+            }
+        }
+        assert!(decoded > 300, "{decoded} lines are right");
+    }
+}

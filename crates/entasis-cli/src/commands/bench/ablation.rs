@@ -189,7 +189,10 @@ fn print(out: &mut dyn Write, tables: usize, arrow_bytes: u64, steps: &[Step]) -
     for step in steps {
         let size_bytes = step.size_bytes();
         let speed = |seconds: f64| format!("{:.0}", arrow_bytes as f64 / 1e6 / seconds.max(1e-12));
-        let change = |before: u64| format!("{:+.1} %", (size_bytes as f64 / before.max(1) as f64 - 1.0) * 100.0);
+        let change = |before: u64| match (size_bytes as f64 / before.max(1) as f64 - 1.0) * 100.0 {
+            none if none.abs() < 0.05 => "–".to_owned(),
+            percent => format!("{percent:+.1} %"),
+        };
         table.row(vec![
             step.added.map_or("(none)".to_owned(), |name| format!("+ {name}")),
             units::bytes(size_bytes),

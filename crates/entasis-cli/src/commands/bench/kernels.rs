@@ -184,11 +184,8 @@ fn print(out: &mut dyn Write, levels: &[Value]) -> io::Result<()> {
             format!("{} at {gigahertz:.2} GHz", words(level))
         })
         .collect();
-    writeln!(
-        out,
-        "Decoding in the first cache, one thread: ns per value, and decoded bytes per cycle ({})\n",
-        speeds.join(", ")
-    )?;
+    writeln!(out, "Decoding in the first cache, one thread: ns per value, and bytes decoded per cycle")?;
+    writeln!(out, "Cycles: {}\n", speeds.join(", "))?;
     let mut headings = vec!["encoding".to_owned(), "values".to_owned(), ">bits".to_owned()];
     for level in levels {
         headings.extend([format!(">{}, ns", words(level)), ">B/cycle".to_owned()]);
