@@ -111,10 +111,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         },
         row_group_rows: arguments.row_group_rows.map(u64::from),
         makes_folders: is_folder(&arguments.output),
-        encoding: Encoding {
-            profile: arguments.profile.unwrap_or_default(),
-            columns: arguments.encodings.clone(),
-        },
+        encoding: Encoding { profile: arguments.profile.unwrap_or_default(), columns: arguments.encodings.clone() },
     };
     let jobs = jobs(arguments, inputs, &arguments.output)?;
     check_encodings(arguments, &jobs)?;

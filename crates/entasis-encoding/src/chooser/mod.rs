@@ -228,11 +228,7 @@ impl<'e> Encoder<'e> {
     }
 
     /// Encodes with this encoding, and tells who asked what its children are beneath.
-    fn encode_traced(
-        &mut self,
-        encoding: &dyn Encoding,
-        statistics: &Statistics<'_>,
-    ) -> Result<Option<EncodedNode>> {
+    fn encode_traced(&mut self, encoding: &dyn Encoding, statistics: &Statistics<'_>) -> Result<Option<EncodedNode>> {
         let Some(trace) = self.trace else { return encoding.encode(statistics, self) };
         trace.enter(encoding.name());
         let encoded = encoding.encode(statistics, self);
@@ -244,8 +240,7 @@ impl<'e> Encoder<'e> {
     fn encode_beneath(&mut self, child: Self, column: &Column<'_>, is_root: bool) -> Result<EncodedNode> {
         let number = self.learned.as_ref().map_or(0, |learned| learned.children.len());
         let hint = self.followed.and_then(|hint| hint.children.get(number)?.as_ref());
-        let mut child =
-            Encoder { hint, obeys: self.obeys, trace: self.trace, exhaustive: self.exhaustive, ..child };
+        let mut child = Encoder { hint, obeys: self.obeys, trace: self.trace, exhaustive: self.exhaustive, ..child };
         let node = if is_root { child.root(column) } else { child.values(column) }?;
         if let Some(learned) = &mut self.learned {
             learned.children.push(child.learned);
