@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 14] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -33,6 +33,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["bench", "access"],
         &["bench", "kernels"],
         &["bench", "ablation"],
+        &["bench", "chooser"],
         &["demo"],
     ];
     for command in commands {

@@ -32,7 +32,9 @@ pub mod wire;
 
 pub use block::operations::Aggregates;
 pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, digest};
-pub use chooser::{Candidate, Choice, ChunkEncoder, EncodeOptions, EncodedBlock, Profile, Searched, explain, search};
+pub use chooser::{
+    Candidate, Choice, ChunkEncoder, EncodeOptions, EncodedBlock, Hint, Profile, Searched, explain, search,
+};
 pub use encodings::encoding_names;
 pub use error::{Error, Result};
 pub use lane::{Lane, PackedLane, U256};

@@ -12,7 +12,7 @@ use crate::cells;
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{Input, InputOptions};
-use crate::output::{self, StreamFormat};
+use crate::output::{self, Encoding, StreamFormat};
 use crate::paths;
 
 /// Print tables one after the other, or put them together into one file
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         return Ok(Exit::Good);
     }
     let format = Format::of_output(&arguments.output, None, "give it one that does")?;
-    let plan = Plan { input, row_group_rows: None, makes_folders: false };
+    let plan = Plan { input, row_group_rows: None, makes_folders: false, encoding: Encoding::default() };
     let job = Job { inputs, output: arguments.output.clone(), format };
     convert::report(&[job], &plan, report)?;
     Ok(Exit::Good)

@@ -1,5 +1,6 @@
 //! `entasis convert`
 
+use std::collections::HashSet;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -7,13 +8,14 @@ use std::time::Instant;
 
 use arrow_schema::Schema;
 use clap::Args;
+use entasis::Profile;
 use serde_json::{Value, json};
 
-use super::{ColumnNames, Report, TextArguments, column_names, threads};
+use super::{ColumnNames, Report, TextArguments, column_encoding, column_names, threads};
 use crate::exit::{Exit, Failure};
 use crate::format::{Format, without_compression};
 use crate::input::{self, Chained, Input, InputOptions};
-use crate::output::{self, OutputOptions};
+use crate::output::{self, Encoding, OutputOptions};
 use crate::paths::{self, Found};
 use crate::progress::Progress;
 use crate::units;
@@ -56,6 +58,16 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZero<usize>>,
 
+    /// Entasis: what counts. `size`: few bytes, whatever they cost to decode; `balanced`, if not given: few bytes, unless decoding costs
+    /// much more than they save; `scan`: quick decoding before few bytes
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
+
+    /// Entasis: the encoding that a column's values must have, nulls and values of 16 KiB and more aside; what is beneath it is chosen.
+    /// `address.city` reaches into a struct. May be given several times
+    #[arg(long = "encoding", value_name = "COLUMN=ENCODING", value_parser = column_encoding)]
+    encodings: Vec<(String, String)>,
+
     #[command(flatten)]
     text: TextArguments,
 }
@@ -69,6 +81,8 @@ Examples:
   entasis convert days/ out/ --to parquet
   entasis convert zip.csv zip.ent --types zip=string
   entasis convert log.ndjson.gz log.ent          nested objects and lists are kept
+  entasis convert log.parquet log.ent --profile size
+  entasis convert a.csv a.ent --encoding id=Delta --encoding address.city=Dictionary
 
 CSV: the first line holds the names; empty fields are nulls. Blank lines are skipped, but in a file
 of one column each is a row with a null, as DuckDB reads it. Ragged rows, values that aren't of
@@ -78,6 +92,9 @@ and column; nothing is written then.
 NDJSON: an object per line; a field that lacks is null. A field whose values are of several kinds
 (text and numbers) is an error that names line and field, unless its type is stated. \"NaN\",
 \"Infinity\" and \"-Infinity\" among numbers are numbers, and so they are written.
+
+Encodings: `entasis inspect FILE --why COLUMN` shows what each would take. One that can't hold a
+column's values is an error; nothing is written then.
 
 JSON: {\"files\": [{\"inputs\": [path], \"output\": path, \"rows\", \"input_bytes\", \"output_bytes\",
   \"seconds\"}]}";
@@ -94,8 +111,11 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         },
         row_group_rows: arguments.row_group_rows.map(u64::from),
         makes_folders: is_folder(&arguments.output),
+        encoding: Encoding { profile: arguments.profile.unwrap_or_default(), columns: arguments.encodings.clone() },
     };
-    self::report(&jobs(arguments, inputs, &arguments.output)?, &plan, report)?;
+    let jobs = jobs(arguments, inputs, &arguments.output)?;
+    check_encodings(arguments, &jobs)?;
+    self::report(&jobs, &plan, report)?;
     Ok(Exit::Good)
 }
 
@@ -133,6 +153,25 @@ pub struct Plan {
     pub row_group_rows: Option<u64>,
     /// Folders that outputs lack are made.
     pub makes_folders: bool,
+    /// How Entasis files are encoded.
+    pub encoding: Encoding,
+}
+
+/// Refuses what is asked of encodings that other formats don't have, or asked twice.
+fn check_encodings(arguments: &Arguments, jobs: &[Job]) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    if let Some((column, _)) = arguments.encodings.iter().find(|(column, _)| !seen.insert(column)) {
+        return Err(Failure::usage(format!("--encoding names {column:?} twice")));
+    }
+    let option = match (arguments.profile, arguments.encodings.as_slice()) {
+        (None, []) => return Ok(()),
+        (Some(_), _) => "--profile",
+        (None, _) => "--encoding",
+    };
+    match jobs.iter().find(|job| job.format != Format::Ent) {
+        Some(job) => Err(Failure::usage(format!("{}: {option} is for .ent files only", job.output.display()))),
+        None => Ok(()),
+    }
 }
 
 fn jobs(arguments: &Arguments, inputs: Vec<Found>, out: &Path) -> Result<Vec<Job>, Failure> {
@@ -184,7 +223,8 @@ fn convert<'a>(job: &'a Job, plan: &Plan) -> Result<Converted<'a>, Failure> {
     if let Some(folder) = job.output.parent().filter(|_| plan.makes_folders) {
         fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }
-    let (rows, output_bytes) = write(job, input, &OutputOptions { row_group_rows, threads, whole_days })?;
+    let options = OutputOptions { row_group_rows, threads, whole_days, encoding: plan.encoding.clone() };
+    let (rows, output_bytes) = write(job, input, &options)?;
     Ok(Converted { job, rows, input_bytes, output_bytes, seconds: started.elapsed().as_secs_f64() })
 }
 

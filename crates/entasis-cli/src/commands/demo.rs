@@ -16,7 +16,7 @@ use crate::describe::{Described, describe_all};
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::input::{self, InputOptions};
-use crate::output::{self, OutputOptions};
+use crate::output::{self, Encoding, OutputOptions};
 use crate::table::Table;
 use crate::units;
 
@@ -92,7 +92,8 @@ fn open(path: &Path) -> Result<Stream<Box<dyn input::Input>>, Failure> {
 
 fn convert(parquet: &Path, ent: &Path) -> Result<(), Failure> {
     let table = open(parquet)?;
-    let options = OutputOptions { row_group_rows: None, threads: 1, whole_days: false };
+    let encoding = Encoding::default();
+    let options = OutputOptions { row_group_rows: None, threads: 1, whole_days: false, encoding };
     let mut output = output::create(ent, Format::Ent, &table.schema, &options)?;
     for batch in table.batches {
         output.write(&batch?)?;

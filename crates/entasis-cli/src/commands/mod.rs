@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use arrow_schema::DataType;
 use clap::{Args, Parser, Subcommand};
+use entasis::encoding::encoding_names;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -188,6 +189,16 @@ fn stated_type(text: &str) -> Result<(String, DataType), String> {
     let (name, word) = text.split_once('=').ok_or("not NAME=TYPE")?;
     let data_type = input::csv::type_named(word).ok_or_else(|| format!("no type {word:?}"))?;
     Ok((name.to_owned(), data_type))
+}
+
+/// A column and the encoding that is asked for it. Columns may have `=` in their names, encodings don't.
+fn column_encoding(text: &str) -> Result<(String, String), String> {
+    let (column, asked) = text.rsplit_once('=').ok_or("not COLUMN=ENCODING")?;
+    let names: Vec<_> = encoding_names().into_iter().map(|(_, name)| name).collect();
+    match names.iter().find(|name| name.eq_ignore_ascii_case(asked)) {
+        Some(name) => Ok((column.to_owned(), (*name).to_owned())),
+        None => Err(format!("{asked:?} is no encoding; there are {}", names.join(", "))),
+    }
 }
 
 /// All cores, unless told otherwise.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use entasis::{FileWriter, WriteOptions};
+use entasis::{EncodeOptions, FileWriter, WriteOptions};
 
 use super::{Output, OutputOptions};
 use crate::exit::Failure;
@@ -13,7 +13,12 @@ struct EntOutput(FileWriter);
 
 /// Begins an Entasis file.
 pub fn create(path: &Path, schema: &SchemaRef, options: &OutputOptions) -> Result<Box<dyn Output>, Failure> {
-    let mut write_options = WriteOptions { threads: options.threads, ..WriteOptions::default() };
+    let mut write_options = WriteOptions {
+        threads: options.threads,
+        encode: EncodeOptions::of(options.encoding.profile),
+        encodings: options.encoding.columns.clone(),
+        ..WriteOptions::default()
+    };
     if let Some(rows) = options.row_group_rows {
         write_options.row_group_rows = rows;
     }

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use entasis::Profile;
 use entasis::atomic::AtomicFile;
 
 use crate::exit::Failure;
@@ -43,6 +44,17 @@ pub struct OutputOptions {
     pub threads: usize,
     /// Every date64 value of the table is a whole day, see [`are_whole_days`].
     pub whole_days: bool,
+    /// How an Entasis file is encoded.
+    pub encoding: Encoding,
+}
+
+/// What can be asked of the encodings of an Entasis file.
+#[derive(Clone, Debug, Default)]
+pub struct Encoding {
+    /// What a byte is worth against the time that decoding takes.
+    pub profile: Profile,
+    /// Columns, and the encoding that the values of each must have.
+    pub columns: Vec<(String, String)>,
 }
 
 /// Begins a table.

@@ -55,15 +55,47 @@ impl ChunkEncoder {
         only: bool,
         large: &mut dyn FnMut(&[u8]) -> io::Result<u64>,
     ) -> Result<EncodedBlock> {
+        let follows = self.options.follow_hints && !self.block_count.is_multiple_of(FRESH_BLOCKS);
+        let hint = self.hint.take().filter(|_| follows);
+        self.encode_hinted(column, only, large, hint.as_ref(), false)
+    }
+
+    /// Encodes the next block as [`Self::hint`] said of another one, whatever that promises: the time that this takes is what encoding
+    /// takes without choosing, for measurements. What a hint doesn't say is chosen as ever: which rows are null, and what lies beneath
+    /// an encoding that its parent asked for.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_as(
+        &mut self,
+        hint: &Hint,
+        column: &Column<'_>,
+        only: bool,
+        large: &mut dyn FnMut(&[u8]) -> io::Result<u64>,
+    ) -> Result<EncodedBlock> {
+        self.encode_hinted(column, only, large, Some(hint), true)
+    }
+
+    /// What was chosen for the last block; `None` before the first, and where nothing was to be chosen.
+    pub fn hint(&self) -> Option<&Hint> {
+        self.hint.as_ref()
+    }
+
+    fn encode_hinted(
+        &mut self,
+        column: &Column<'_>,
+        only: bool,
+        large: &mut dyn FnMut(&[u8]) -> io::Result<u64>,
+        hint: Option<&Hint>,
+        obeys: bool,
+    ) -> Result<EncodedBlock> {
         if column.rows > BLOCK_ROWS || column.values.physical() != self.physical {
             let what = format!("a block of {} rows of {}", column.rows, column.values.physical());
             return Err(Error::InvalidArgument(format!("{what} in a chunk of {}", self.physical)));
         }
         let shared = if only { None } else { Some(&mut self.shared) };
-        let hint =
-            self.hint.as_ref().filter(|_| self.options.follow_hints && !self.block_count.is_multiple_of(FRESH_BLOCKS));
-        let mut encoder =
-            Encoder { forced: self.options.required, hint, ..Encoder::new(&self.options, shared, Some(large)) };
+        let new = Encoder::new(&self.options, shared, Some(large));
+        let mut encoder = Encoder { forced: self.options.required, hint, obeys, ..new };
         let root = encoder.root(column)?;
         let (distinct, learned) = (encoder.distinct(), encoder.learned);
         self.hint = learned;

@@ -12,7 +12,8 @@ use crate::{Block, Limits, Parts, Physical};
 /// One decision of the chooser.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// The encodings above, the root's first: none at the root.
+    /// The encodings above, the root's first: none at the root. Those that nobody chose are among them: `Validity`, where there are nulls,
+    /// whose first child is which rows are null, and what a parent asks for.
     pub above: Vec<&'static str>,
     /// Type of the values.
     pub physical: Physical,
@@ -260,6 +261,32 @@ mod tests {
             assert_eq!(hinted.encodings, fresh.encodings, "block {number}");
             assert!(hinted.bytes.len() * 20 <= fresh.bytes.len() * 21, "block {number}");
         }
+    }
+
+    #[test]
+    fn a_hint_that_is_obeyed_gives_the_same_block() {
+        let mut random = Random::new(56);
+        for physical in physicals() {
+            for shape in SHAPES {
+                let owned = Owned::generate(&physical, shape, 4000, true, &mut random);
+                let new = || ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+                let mut chunk = new();
+                assert!(chunk.hint().is_none());
+                let chosen = chunk.encode(&owned.column(), true, &mut |_| Ok(0)).unwrap();
+                let hint = chunk.hint().unwrap();
+                let again = new().encode_as(hint, &owned.column(), true, &mut |_| Ok(0)).unwrap();
+                assert_eq!(again.bytes, chosen.bytes, "{physical} {shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_chose_is_named_above_what_is_beneath() {
+        let mut random = Random::new(57);
+        let owned = Owned::generate(&Physical::Fixed(Fixed::I64), Shape::Few, 3000, true, &mut random);
+        let choices = explain(&owned.column(), &EncodeOptions::default()).unwrap();
+        assert!(choices.iter().all(|choice| choice.above.first() == Some(&"Validity")));
+        assert_eq!((choices[0].above.len(), choices[0].physical.to_string()), (1, Physical::Bool.to_string()));
     }
 
     #[test]

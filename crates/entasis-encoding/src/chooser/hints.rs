@@ -10,18 +10,18 @@ const TOLERANCE: f64 = 1.05;
 
 /// The encoding that was chosen for a node, and those of its children.
 #[derive(Debug, Clone)]
-pub(crate) struct Hint {
-    pub encoding: u8,
+pub struct Hint {
+    pub(super) encoding: u8,
     /// Bytes and price that it promised per row.
-    pub bytes_per_row: f64,
+    pub(super) bytes_per_row: f64,
     /// In the order in which the encoding asks for its children; `None` for what wasn't chosen.
-    pub children: Vec<Option<Hint>>,
+    pub(super) children: Vec<Option<Hint>>,
 }
 
 impl Hint {
     /// Whether so many bytes, price included, are no more than was promised before. Where values were left as they are, that says nothing:
     /// anything may do better.
-    pub fn holds(&self, priced_bytes: f64, rows: usize) -> bool {
+    pub(super) fn holds(&self, priced_bytes: f64, rows: usize) -> bool {
         let was_encoded = ![Plain.id(), Strings.id()].contains(&self.encoding);
         was_encoded && priced_bytes <= self.bytes_per_row * rows as f64 * TOLERANCE
     }

@@ -16,7 +16,7 @@ use std::io;
 pub use chunk::{ChunkEncoder, EncodedBlock};
 use explain::Trace;
 pub use explain::{Candidate, Choice, Searched, explain, search};
-use hints::Hint;
+pub use hints::Hint;
 pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
 pub(crate) use statistics::{Statistics, sample_vectors};
@@ -54,6 +54,8 @@ pub(crate) struct Encoder<'e> {
     hint: Option<&'e Hint>,
     /// The hint that holds: its children are those of this node.
     followed: Option<&'e Hint>,
+    /// True where hints are followed whatever they promise.
+    obeys: bool,
     /// What is chosen for this node, for the next block.
     learned: Option<Hint>,
     /// Who is told of every decision.
@@ -81,6 +83,7 @@ impl<'e> Encoder<'e> {
             best_bytes: f64::MAX,
             hint: None,
             followed: None,
+            obeys: false,
             learned: None,
             trace: None,
             exhaustive: false,
@@ -141,7 +144,7 @@ impl<'e> Encoder<'e> {
     }
 
     fn required(&mut self, encoding: &dyn Encoding, statistics: &Statistics<'_>) -> Result<EncodedNode> {
-        encoding.encode(statistics, self)?.ok_or_else(|| {
+        self.encode_traced(encoding, statistics)?.ok_or_else(|| {
             let (name, physical) = (encoding.name(), statistics.column.values.physical());
             Error::InvalidArgument(format!("{name} can't hold these {} values of {physical}", statistics.rows))
         })
@@ -197,9 +200,11 @@ impl<'e> Encoder<'e> {
         let Some(hint) = self.hint else { return Ok(None) };
         let Some(encoding) = by_id(hint.encoding) else { return Ok(None) };
         self.best_bytes = f64::MAX;
-        let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
-        if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics.rows) {
-            return Ok(None);
+        if !self.obeys {
+            let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
+            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics.rows) {
+                return Ok(None);
+            }
         }
         if self.depth == 0 {
             self.distinct = statistics.known_distinct();
@@ -216,8 +221,15 @@ impl<'e> Encoder<'e> {
         statistics: &Statistics<'_>,
     ) -> Result<Option<EncodedNode>> {
         self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, children: Vec::new() });
+        if let Some(trace) = self.trace {
+            trace.note(self, statistics, encoding.id());
+        }
+        self.encode_traced(encoding, statistics)
+    }
+
+    /// Encodes with this encoding, and tells who asked what its children are beneath.
+    fn encode_traced(&mut self, encoding: &dyn Encoding, statistics: &Statistics<'_>) -> Result<Option<EncodedNode>> {
         let Some(trace) = self.trace else { return encoding.encode(statistics, self) };
-        trace.note(self, statistics, encoding.id());
         trace.enter(encoding.name());
         let encoded = encoding.encode(statistics, self);
         trace.leave();
@@ -228,7 +240,7 @@ impl<'e> Encoder<'e> {
     fn encode_beneath(&mut self, child: Self, column: &Column<'_>, is_root: bool) -> Result<EncodedNode> {
         let number = self.learned.as_ref().map_or(0, |learned| learned.children.len());
         let hint = self.followed.and_then(|hint| hint.children.get(number)?.as_ref());
-        let mut child = Encoder { hint, trace: self.trace, exhaustive: self.exhaustive, ..child };
+        let mut child = Encoder { hint, obeys: self.obeys, trace: self.trace, exhaustive: self.exhaustive, ..child };
         let node = if is_root { child.root(column) } else { child.values(column) }?;
         if let Some(learned) = &mut self.learned {
             learned.children.push(child.learned);

@@ -3,6 +3,7 @@
 mod ablation;
 mod access;
 mod accounted;
+mod chooser;
 mod clock;
 mod columns;
 mod contenders;
@@ -39,7 +40,8 @@ Examples:
   entasis bench columns data/taxi.parquet
   entasis bench access taxi.ent
   entasis bench kernels
-  entasis bench ablation data/";
+  entasis bench ablation data/
+  entasis bench chooser data/";
 
 #[derive(Subcommand)]
 enum Command {
@@ -48,6 +50,7 @@ enum Command {
     Access(access::Arguments),
     Kernels(kernels::Arguments),
     Ablation(ablation::Arguments),
+    Chooser(chooser::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -58,6 +61,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
         Command::Ablation(arguments) => ablation::run(arguments, report),
+        Command::Chooser(arguments) => chooser::run(arguments, report),
     }
 }
 

@@ -3,10 +3,12 @@
 mod bytes;
 mod column;
 mod summary;
+mod why;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use entasis::Profile;
 
 use super::Report;
 use crate::exit::{Exit, Failure};
@@ -32,6 +34,19 @@ pub struct Arguments {
     /// One column down to its blocks and nodes; `address.city` is a field of a struct
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
+
+    /// Why a column is encoded as it is: what each encoding promised for one of its blocks, what it really takes, and why it wasn't
+    /// chosen, from the whole column down the cascade. `address.city` is a field of a struct, `address` all of its fields
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["column", "bytes"])]
+    why: Option<String>,
+
+    /// With --why: number of the block, counted from 0 through all row groups
+    #[arg(long, value_name = "NUMBER", default_value = "0", requires = "why")]
+    block: usize,
+
+    /// With --why: choose by this profile: size, balanced or scan
+    #[arg(long, value_name = "PROFILE", default_value = "balanced", requires = "why")]
+    profile: Profile,
 }
 
 const AFTER_HELP: &str = "\
@@ -39,6 +54,14 @@ Examples:
   entasis inspect trips.ent
   entasis inspect trips.ent --column price
   entasis inspect trips.ent --bytes | less
+  entasis inspect trips.ent --why price --block 1 --profile size
+
+With --why the block's values are encoded again by every encoding, children as the chooser encodes
+them: `promised` is what the chooser expected, `price` what decoding is held to cost under the
+profile, both in bytes, `real` what it takes. The choice is the least promise with its price. It is
+made without what the file's writer knew of other blocks (hints, a shared dictionary), so the file
+may have another. Validity is no choice: a column has nulls or it hasn't; nor are lists, whose
+lengths and items are choices.
 
 JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\",
   \"user_metadata\": {key: text},
@@ -52,11 +75,20 @@ With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
     \"shared_parts\": [{\"offset\", \"size_bytes\", \"digest\"}],
     \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\",
       \"cascade\": node}]}]}]};
-  a node is {\"encoding\", \"id\", \"rows\", \"size_bytes\", \"parameters\", \"children\": [node]}";
+  a node is {\"encoding\", \"id\", \"rows\", \"size_bytes\", \"parameters\", \"children\": [node]}
+With --why: {\"file\", \"profile\", \"columns\": [{\"path\", \"type\", \"block\", \"row_group\", \"rows\",
+    \"cascade\", \"size_bytes\", \"notes\": [text], \"decisions\": [{\"above\": [encoding], \"type\", \"rows\",
+    \"candidates\": [{\"encoding\", \"promised_bytes\" or null, \"price_bytes\", \"real_bytes\" or null,
+      \"chosen\", \"why\"}]}]}]}";
 
 /// Shows the file.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
     let reader = input::open_reader(&arguments.path)?;
+    if let Some(column) = &arguments.why {
+        let question = why::Question { column, block: arguments.block, profile: arguments.profile };
+        why::show(&reader, &question, report)?;
+        return Ok(Exit::Good);
+    }
     match &arguments.column {
         Some(name) => column::show(&reader, name, report)?,
         None if arguments.bytes => bytes::show(&reader, report)?,
