@@ -18,7 +18,7 @@ use arrow_cast::{
     cast,
     display::{ArrayFormatter, FormatOptions},
 };
-use arrow_schema::{DataType, Field, Schema, UnionFields, UnionMode};
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, UnionFields, UnionMode};
 use bytes::Bytes;
 use common::{assert_same, read_all, write};
 use entasis::{
@@ -51,7 +51,24 @@ fn texts(array: &dyn Array) -> Vec<String> {
 fn all_types() -> impl Iterator<Item = DataType> {
     let dictionary = |key, value| DataType::Dictionary(Box::new(key), Box::new(value));
     let twice = dictionary(DataType::Int16, dictionary(DataType::Int32, DataType::Utf8View));
-    nested_types().into_iter().chain(flat_types()).chain([twice])
+    nested_types().into_iter().chain(flat_types()).chain([twice]).chain(unions_of_shared_values())
+}
+
+/// Sparse unions of intervals and structs, some in dictionaries and runs: something lies under their nulls.
+fn unions_of_shared_values() -> impl Iterator<Item = DataType> {
+    let nullable = |data_type| Arc::new(Field::new("item", data_type, true));
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let pair = DataType::Struct(vec![nullable(DataType::Int32), nullable(DataType::Utf8)].into());
+    let values = [interval.clone(), pair, DataType::List(nullable(interval))];
+    values.into_iter().flat_map(move |value| {
+        let run_ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
+        let shared = [
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(value.clone())),
+            DataType::RunEndEncoded(run_ends, nullable(value.clone())),
+        ];
+        let fields = [value].into_iter().chain(shared.clone()).map(|value| Field::new("child", value, true));
+        shared.into_iter().chain([DataType::Union(UnionFields::from_fields(fields), UnionMode::Sparse)])
+    })
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn plain_runs<R: RunEndIndexType>(runs: &RunArray<R>) -> Result<ArrayRef> {
         let keys = PrimitiveArray::<UInt32Type>::new(numbers.into(), None);
         return Ok(Arc::new(DictionaryArray::try_new(keys, values)?));
     }
-    gather(&values, &numbers.into_iter().map(u64::from).collect())
+    gather_values(&values, numbers.into_iter().map(|number| Some(number as usize)))
 }
 
 /// The values of a dictionary, row by row: a null key and a key of a null value are both null.
@@ -230,8 +230,14 @@ fn plain_dictionary(array: &ArrayRef) -> Result<ArrayRef> {
     if values.is_empty() {
         return Ok(new_null_array(values.data_type(), array.len()));
     }
-    let rows: Vec<u64> = dictionary.normalized_keys().into_iter().map(|key| key as u64).collect();
-    gather(&values, &UInt64Array::new(rows.into(), dictionary.keys().nulls().cloned()))
+    let keys = dictionary.normalized_keys().into_iter().enumerate();
+    gather_values(&values, keys.map(|(row, key)| dictionary.keys().is_valid(row).then_some(key)))
+}
+
+/// The values that rows name. Nulls are null throughout: what lay under a null value differs from one to the other.
+fn gather_values(values: &ArrayRef, rows: impl Iterator<Item = Option<usize>>) -> Result<ArrayRef> {
+    let rows = rows.map(|row| row.filter(|&row| values.is_valid(row)).map(|row| row as u64));
+    gather(values, &rows.collect())
 }
 
 /// The rows of a plain array that `rows` names; null where `rows` is.

@@ -47,6 +47,11 @@ pub(super) fn plain_sparse(fields: &UnionFields, union: &UnionArray) -> Result<A
         match child.data_type() {
             // Plain intervals are zeros where they are null: they have to know.
             DataType::Interval(_) => plain_array(&nullif(child, &others)?),
+            // So have structs of dictionaries and runs, whose nulls are null throughout.
+            DataType::Dictionary(..) | DataType::RunEndEncoded(..) => {
+                let own = others.iter().zip(0..).map(|(other, row)| (other == Some(false)).then_some(row));
+                gather(&plain_array(child)?, &own.collect())
+            }
             _ => Ok(nullif(&plain_array(child)?, &others)?),
         }
     })
