@@ -112,6 +112,10 @@ fn plan_from<T: PackedLane>(values: &[T], reference: T) -> VectorPlan<T> {
         if size < best {
             (best, width, patches) = (size, candidate, over);
         }
+        // Wider ones only take more.
+        if over == 0 {
+            break;
+        }
     }
     VectorPlan { reference, width, patches, rows: values.len() }
 }
