@@ -44,8 +44,8 @@ fn columns_get_the_encodings_that_are_asked_for() {
     let city = root(&place, "t.ent", "city");
     assert_eq!((&city["encoding"], &city["children"][1]["encoding"]), (&"Validity".into(), &"Dictionary".into()));
     place.good(&["verify", "t.ent", "--against", "t.parquet"]);
-    place.good(&["convert", "n.parquet", "n.ent", "--encoding", "pair.x=Dictionary"]);
-    assert_eq!(root(&place, "n.ent", "pair.x")["encoding"], "Dictionary");
+    place.good(&["convert", "n.parquet", "n.ent", "--encoding", "pair.x=BitPacking"]);
+    assert_eq!(root(&place, "n.ent", "pair.x")["encoding"], "BitPacking");
     place.good(&["verify", "n.ent", "--against", "n.parquet"]);
 }
 
