@@ -13,6 +13,8 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Encoding;
+use super::bitpack::plan;
+use super::delta::differences;
 use super::node::{Node, Opening, lanes_mut};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -49,9 +51,10 @@ impl Encoding for AlpRd {
         if !encoder.may_cascade() || statistics.rows < MIN_ROWS {
             return None;
         }
+        let may_be_differences = encoder.may_cascade_below(1);
         let (bits, most) = match lanes.fixed {
-            Fixed::F32 => (best_split(&lanes.sample::<u32>())?.1, 32.0),
-            Fixed::F64 => (best_split(&lanes.sample::<u64>())?.1, 64.0),
+            Fixed::F32 => (value_bits(&lanes.sample::<u32>(), may_be_differences)?, 32.0),
+            Fixed::F64 => (value_bits(&lanes.sample::<u64>(), may_be_differences)?, 64.0),
             _ => return None,
         };
         // Lanes that lie there as they are come out at once: a split has to save a bit at least.
@@ -77,6 +80,18 @@ impl Encoding for AlpRd {
             other => Err(opening.corrupt(format!("can't hold {other}"))),
         }
     }
+}
+
+/// Bits that a value takes, about: its code, and its right bits as they are or, of floats that rise by a few steps, their differences.
+fn value_bits<T: PackedLane>(vectors: &[&[T]], may_be_differences: bool) -> Option<f64> {
+    let (right_bits, bits) = best_split(vectors)?;
+    if !may_be_differences {
+        return Some(bits);
+    }
+    let rows: usize = vectors.iter().map(|vector| vector.len()).sum();
+    let bytes = |vector: &&[T]| plan(&differences(vector), true).size_bytes() + T::BYTES as f64;
+    let difference_bits = vectors.iter().map(bytes).sum::<f64>() * 8.0 / rows as f64;
+    Some(bits - f64::from(right_bits) + difference_bits.min(right_bits.into()))
 }
 
 /// The number of right bits at which these values take least, and the bits per value; `None` without values.
