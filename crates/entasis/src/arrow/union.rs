@@ -47,14 +47,22 @@ pub(super) fn plain_sparse(fields: &UnionFields, union: &UnionArray) -> Result<A
         match child.data_type() {
             // Plain intervals are zeros where they are null: they have to know.
             DataType::Interval(_) => plain_array(&nullif(child, &others)?),
-            // So have structs of dictionaries and runs, whose nulls are null throughout.
-            DataType::Dictionary(..) | DataType::RunEndEncoded(..) => {
+            // So have structs of dictionaries and runs, whose nulls are null throughout; but unions can't be null.
+            DataType::Dictionary(..) | DataType::RunEndEncoded(..) if !are_unions(child.data_type()) => {
                 let own = others.iter().zip(0..).map(|(other, row)| (other == Some(false)).then_some(row));
                 gather(&plain_array(child)?, &own.collect())
             }
             _ => Ok(nullif(&plain_array(child)?, &others)?),
         }
     })
+}
+
+/// Whether the rows of a type are unions, which are shared by runs if at all.
+fn are_unions(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(_, values) => are_unions(values.data_type()),
+        other => matches!(other, DataType::Union(..)),
+    }
 }
 
 /// Every child as lists of one item, or none.
