@@ -126,7 +126,9 @@ def test_other_threads_run_meanwhile(large, tmp_path):
 def test_a_program_that_is_stopped_leaves_nothing(tmp_path):
     """Also when the interpreter goes while the write is still under way."""
     program = (
-        "import pyarrow as pa, entasis\n"
+        "import signal, pyarrow as pa, entasis\n"
+        # Children of a job in the background are born deaf to it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "table = pa.table({n: [f'{row * 7919 % 1000003:x} of text' for row in range(200_000)] for n in 'abcdefgh'})\n"
         "print('now', flush=True)\n"
         f"entasis.write_table(table, {str(tmp_path / 'a.ent')!r}, threads=1)\n"

@@ -69,7 +69,7 @@ def run(program: str) -> str:
 
 def test_importing_is_quick_and_brings_nothing_along():
     program = (
-        "import sys, time; start = time.perf_counter(); import entasis; print(time.perf_counter() - start);"
+        "import sys, time; start = time.process_time(); import entasis; print(time.process_time() - start);"
         "print([name for name in ('numpy', 'pandas', 'pyarrow', 'fsspec', 'obstore') if name in sys.modules])"
     )
     found = [run(program).splitlines() for _ in range(5)]
