@@ -17,6 +17,7 @@ pub use chunk::{ChunkEncoder, EncodedBlock};
 use explain::Trace;
 pub use explain::{Candidate, Choice, Searched, explain, search};
 pub use hints::Hint;
+use hints::Likeness;
 pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
 pub(crate) use statistics::{Statistics, sample_vectors};
@@ -202,7 +203,7 @@ impl<'e> Encoder<'e> {
         self.best_bytes = f64::MAX;
         if !self.obeys {
             let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
-            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics.rows) {
+            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics) {
                 return Ok(None);
             }
         }
@@ -220,7 +221,8 @@ impl<'e> Encoder<'e> {
         bytes_per_row: f64,
         statistics: &Statistics<'_>,
     ) -> Result<Option<EncodedNode>> {
-        self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, children: Vec::new() });
+        let likeness = Likeness::of(statistics);
+        self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, likeness, children: Vec::new() });
         if let Some(trace) = self.trace {
             trace.note(self, statistics, encoding.id());
         }
