@@ -63,6 +63,8 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 /// Columns that each suit another encoding.
 pub fn cascades() -> RecordBatch {
     let rows = CASCADE_ROWS as usize;
+    let measured =
+        |bits: u64| (1.0 + (bits >> 12) as f64 / 2f64.powi(52)) * [1.0, -64.0, 0.004, 9e9][bits as usize % 4];
     let few = ["granite", "marble", "travertine", "tuff", "limestone"];
     let words = |number: i64| format!("https://example.org/columns/{}/drum-{}.html", number * 7919 % 3001, number % 7);
     let random_text =
@@ -94,6 +96,7 @@ pub fn cascades() -> RecordBatch {
     let decimals = Decimal128Array::from_iter(numbers().map(|n| (n % 9 > 0).then_some(i128::from(n * n) - 5_000)));
     let sparse = numbers().map(|number| (number % 100 == 0).then_some(number / 3));
     table(vec![
+        ("measured", Arc::new(Float64Array::from_iter_values(noise(5).take(rows).map(measured)))),
         ("constant", Arc::new(Int64Array::from(vec![-7; rows]))),
         ("constant text", Arc::new(StringArray::from(vec!["entasis"; rows]))),
         ("sequence", Arc::new(Int64Array::from_iter_values(numbers().map(|number| 1_700_000_000 + 60 * number)))),
