@@ -212,6 +212,29 @@ fn blocks_of_a_chunk_share_a_dictionary() {
     }
 }
 
+/// The chooser follows what it chose for the block before, or doesn't where the values changed; both give back what went in.
+#[test]
+fn blocks_that_follow_one_another_keep_every_value() {
+    let mut random = Random::new(12);
+    for physical in physicals() {
+        for pair in Shape::ALL.chunks(2) {
+            let shapes = [pair[0], pair[0], pair[0], pair[1], pair[1], pair[0]];
+            let columns = shapes.map(|shape| Owned::generate(&physical, shape, 1100, shape == pair[0], &mut random));
+            let mut chunk = ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+            let blocks =
+                columns.each_ref().map(|owned| chunk.encode(&owned.column(), false, &mut |_| Ok(0)).unwrap().bytes);
+            let mut parts = Parts::new();
+            for part in chunk.finish().unwrap() {
+                parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
+            }
+            for (bytes, owned) in blocks.into_iter().zip(&columns) {
+                let block = Block::open(bytes.into(), &parts, None, &Limits::default()).unwrap();
+                check(&block, &cells_of_column(&owned.column()), &mut random);
+            }
+        }
+    }
+}
+
 #[test]
 fn large_values_lie_outside() {
     struct Region(Vec<u8>);
