@@ -7,6 +7,7 @@ best; the caller casts to the types that are asked for, and counts that.
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 
-class Peer:
+class Peer(ABC):
     """A format with one choice of settings."""
 
     # What the report calls it, and the modules that it needs.
@@ -31,15 +32,17 @@ class Peer:
                 return str(error)
         return None
 
+    @abstractmethod
     def write(self, table: pa.Table, path: Path) -> None:
-        raise NotImplementedError
+        """The table as a file, or as a folder of files."""
 
+    @abstractmethod
     def read(self, path: Path, schema: pa.Schema) -> pa.Table:
-        raise NotImplementedError
+        """All of it again, in columns of the types of `schema`."""
 
     def take(self, path: Path, rows: np.ndarray, columns: list[str], schema: pa.Schema) -> pa.Table:
-        """Rows, ascending. What can't read single rows reads the columns."""
-        raise NotImplementedError
+        """Rows, ascending. What can't read single rows reads the table."""
+        return self.read(path, schema).select(columns).take(rows)
 
 
 class Entasis(Peer):
@@ -207,7 +210,7 @@ class NumPy(Peer):
                 shape.append(leaf.type.list_size)
                 leaf = leaf.flatten()
             if chunk.null_count or leaf.null_count or not is_number(leaf.type):
-                raise NotImplementedError(f"a column of {column.type}")
+                raise TypeError(f"NumPy has no column of {column.type}")
             np.save(path / f"{index}.npy", leaf.to_numpy().reshape(shape))
 
     def read(self, path, schema):

@@ -93,6 +93,13 @@ impl Failure {
         }
     }
 
+    /// What the file asks for isn't in this build.
+    #[cfg(not(all(feature = "text", feature = "orc")))]
+    pub fn without_feature(path: &Path, feature: &str) -> Self {
+        let remedy = format!("cargo install --path crates/entasis-cli --features {feature}");
+        Self::usage(format!("{}: this build has no {feature} ({remedy})", path.display()))
+    }
+
     /// As [`Failure::io`], where not the operating system says why.
     pub fn unusable(path: &Path, what: impl Display) -> Self {
         Failure::Told { exit: Exit::Io, message: format!("{}: {what}", path.display()) }

@@ -91,23 +91,11 @@ impl Format {
 }
 
 impl Compression {
-    /// So many first bytes tell one from all else.
-    pub const MAGIC_BYTES: u64 = 4;
-
     /// What the name's last extension stands for.
     pub fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "gz" => Some(Compression::Gzip),
             "zst" => Some(Compression::Zstd),
-            _ => None,
-        }
-    }
-
-    /// What a file that begins with these bytes is.
-    pub fn of_bytes(first: &[u8]) -> Option<Self> {
-        match first {
-            [0x1F, 0x8B, ..] => Some(Compression::Gzip),
-            [0x28, 0xB5, 0x2F, 0xFD] => Some(Compression::Zstd),
             _ => None,
         }
     }

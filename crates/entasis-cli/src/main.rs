@@ -1,5 +1,6 @@
 //! The command line: arguments in, tables and exit codes out. What is done with data is the library's.
 
+#[cfg(feature = "text")]
 mod cells;
 mod columns;
 mod commands;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, Int64Array, IntervalYearMonthArray,
-    Time32MillisecondArray, Time32SecondArray,
+    Time32MillisecondArray, Time32SecondArray, make_array,
 };
-use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use entasis::zone::{Bound, Zone, ZoneValue};
 use entasis::{BlockRef, ColumnRecord};
 
+#[cfg(feature = "text")]
 use crate::cells;
 
 /// Least and greatest value of some blocks, as far as zones tell.
@@ -80,7 +80,7 @@ fn outermost<'a>(
 fn text(value: &ZoneValue, data_type: &DataType) -> String {
     let shown = array(value, data_type).and_then(|array| {
         let array = array.ok_or_else(|| ArrowError::NotYetImplemented(String::new()))?;
-        Ok(cells::formatter(&array)?.value(0).to_string())
+        first_as_written(&array)
     });
     match (shown, value, data_type) {
         (Ok(text), ..) => text,
@@ -89,6 +89,33 @@ fn text(value: &ZoneValue, data_type: &DataType) -> String {
         (_, ZoneValue::Float(value), DataType::Float32 | DataType::Float16) => (*value as f32).to_string(),
         (_, value, _) => plain(value),
     }
+}
+
+#[cfg(feature = "text")]
+fn first_as_written(array: &dyn Array) -> Result<String, ArrowError> {
+    Ok(cells::formatter(array)?.value(0).to_string())
+}
+
+/// Without what writes all of Arrow's types: times of UTC or of no zone; of others the number is shown.
+#[cfg(not(feature = "text"))]
+fn first_as_written(array: &dyn Array) -> Result<String, ArrowError> {
+    use arrow_array::temporal_conversions as times;
+
+    let unknown = || ArrowError::NotYetImplemented(array.data_type().to_string());
+    let DataType::Timestamp(unit, zone) = array.data_type() else { return Err(unknown()) };
+    let suffix = match zone.as_deref() {
+        None => "",
+        Some("UTC" | "+00:00") => "Z",
+        Some(_) => return Err(unknown()),
+    };
+    let number = array.to_data().buffer::<i64>(0)[0];
+    let time = match unit {
+        TimeUnit::Second => times::timestamp_s_to_datetime(number),
+        TimeUnit::Millisecond => times::timestamp_ms_to_datetime(number),
+        TimeUnit::Microsecond => times::timestamp_us_to_datetime(number),
+        TimeUnit::Nanosecond => times::timestamp_ns_to_datetime(number),
+    };
+    time.map(|time| format!("{time:?}{suffix}")).ok_or_else(unknown)
 }
 
 /// The value without a thought of its type.
@@ -134,7 +161,7 @@ fn array(value: &ZoneValue, data_type: &DataType) -> Result<Option<ArrayRef>, Ar
         }
         (ZoneValue::Int(value), data_type) if data_type.is_temporal() => {
             let value = Int64Array::from(vec![i64::try_from(*value).map_err(out_of_range)?]);
-            cast(&(Arc::new(value) as ArrayRef), data_type)?
+            make_array(value.into_data().into_builder().data_type(data_type.clone()).build()?)
         }
         _ => return Ok(None),
     };

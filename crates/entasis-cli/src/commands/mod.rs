@@ -1,28 +1,34 @@
 //! The commands, one file each.
 
 mod bench;
+#[cfg(feature = "text")]
 mod cat;
 mod convert;
 mod demo;
+#[cfg(feature = "text")]
 mod head;
 mod inspect;
 mod schema;
 mod stats;
+#[cfg(feature = "text")]
+mod text_arguments;
 mod verify;
 
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use arrow_schema::DataType;
 use clap::{Args, Parser, Subcommand};
 use entasis::encoding::encoding_names;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::format::Format;
-use crate::input::{self, InferRows, Input, InputOptions, TextOptions};
+use crate::input::{self, Input, InputOptions};
 use crate::paths;
+
+#[cfg(feature = "text")]
+use text_arguments::TextArguments;
 
 /// Entasis: columnar files (.ent) that are small, fast to decode, and open at once.
 #[derive(Parser)]
@@ -52,7 +58,9 @@ Errors are one line on standard error; with --json one line of JSON:
 enum Command {
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
+    #[cfg(feature = "text")]
     Head(head::Arguments),
+    #[cfg(feature = "text")]
     Cat(cat::Arguments),
     Schema(schema::Arguments),
     Stats(stats::Arguments),
@@ -67,7 +75,9 @@ pub fn run(arguments: Arguments, out: &mut dyn Write) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Convert(arguments) => convert::run(&arguments, &mut report),
         Command::Inspect(arguments) => inspect::run(&arguments, &mut report),
+        #[cfg(feature = "text")]
         Command::Head(arguments) => head::run(&arguments, &mut report),
+        #[cfg(feature = "text")]
         Command::Cat(arguments) => cat::run(&arguments, &mut report),
         Command::Stats(arguments) => stats::run(&arguments, &mut report),
         Command::Schema(arguments) => schema::run(&arguments, &mut report),
@@ -123,6 +133,18 @@ impl OneInput {
     }
 }
 
+/// How text is read: it isn't.
+#[cfg(not(feature = "text"))]
+#[derive(Args)]
+struct TextArguments {}
+
+#[cfg(not(feature = "text"))]
+impl TextArguments {
+    fn options(&self) -> input::TextOptions {
+        input::TextOptions {}
+    }
+}
+
 /// Names of columns.
 #[derive(Clone, Debug)]
 struct ColumnNames(Vec<String>);
@@ -134,61 +156,6 @@ fn column_names(text: &str) -> Result<ColumnNames, String> {
     let is_there = line.read_record(&mut record).map_err(|error| error.to_string())?;
     // Nothing is the name of nothing, which a column may have.
     Ok(ColumnNames(if is_there { record.iter().map(str::to_owned).collect() } else { vec![String::new()] }))
-}
-
-/// How CSV and NDJSON are read.
-#[derive(Args)]
-struct TextArguments {
-    /// CSV, NDJSON: rows to look at for the columns' types, or `all`; 10,000 of CSV and all of NDJSON (of which `head` looks at
-    /// the first 10,000, too) if not given. A value of another kind, there or further on, is an error that names line and column
-    #[arg(long, value_name = "ROWS", value_parser = infer_rows)]
-    infer_rows: Option<InferRows>,
-
-    /// CSV, NDJSON: types that are stated instead, as `zip=string,price=float64`; `*` is every column, `address.zip` a field of
-    /// NDJSON's objects. Types: string, bool, int8 to int64, uint8 to uint64, float32, float64, date, time, timestamp, or as
-    /// Arrow writes them
-    #[arg(long, value_name = "NAME=TYPE", value_parser = stated_types)]
-    types: Vec<StatedTypes>,
-}
-
-impl TextArguments {
-    fn options(&self) -> TextOptions {
-        TextOptions {
-            infer_rows: self.infer_rows.unwrap_or_default(),
-            types: self.types.iter().flat_map(|types| types.0.clone()).collect(),
-        }
-    }
-}
-
-fn infer_rows(text: &str) -> Result<InferRows, String> {
-    match text {
-        "all" => Ok(InferRows::All),
-        rows => rows.parse().map(InferRows::First).map_err(|_| "not a number of rows, nor `all`".to_owned()),
-    }
-}
-
-/// Types of columns, by name.
-#[derive(Clone, Debug)]
-struct StatedTypes(Vec<(String, DataType)>);
-
-fn stated_types(text: &str) -> Result<StatedTypes, String> {
-    // Commas also stand in types: `Dictionary(Int32, Utf8)`.
-    let mut depth = 0;
-    let parts = text.split(|character| {
-        match character {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => (),
-        }
-        character == ',' && depth == 0
-    });
-    parts.map(stated_type).collect::<Result<_, _>>().map(StatedTypes)
-}
-
-fn stated_type(text: &str) -> Result<(String, DataType), String> {
-    let (name, word) = text.split_once('=').ok_or("not NAME=TYPE")?;
-    let data_type = input::csv::type_named(word).ok_or_else(|| format!("no type {word:?}"))?;
-    Ok((name.to_owned(), data_type))
 }
 
 /// A column and the encoding that is asked for it. Columns may have `=` in their names, encodings don't.

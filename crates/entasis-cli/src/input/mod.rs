@@ -1,21 +1,13 @@
 //! Tables that come in, whatever their format: a schema, and batches one after the other.
 
-pub mod csv;
-mod csv_blank;
-mod csv_error;
-mod csv_quotes;
-mod csv_range;
-mod csv_types;
 mod ent;
 mod guarded;
 mod ipc;
-mod ndjson;
-mod ndjson_lines;
-mod ndjson_shape;
 #[cfg(feature = "orc")]
 mod orc;
 mod parquet;
-mod text;
+#[cfg(feature = "text")]
+pub mod text;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -24,13 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::exit::Failure;
 use crate::format::Format;
 use crate::paths;
 
 pub use self::ent::open_reader;
+#[cfg(feature = "text")]
+pub use self::text::TextOptions;
 
 /// A table that is being read. Memory holds about one batch (and what the format needs to decode it).
 pub trait Input: Iterator<Item = Result<RecordBatch, Failure>> {
@@ -56,6 +50,7 @@ pub struct InputOptions {
     /// Threads that may decode, where the format can use them.
     pub threads: usize,
     /// How text is read.
+    #[cfg_attr(not(feature = "text"), expect(dead_code, reason = "there is nothing to say"))]
     pub text: TextOptions,
 }
 
@@ -65,40 +60,10 @@ impl Default for InputOptions {
     }
 }
 
-/// How CSV and NDJSON are read, since their text doesn't tell.
+/// How text is read: it isn't.
+#[cfg(not(feature = "text"))]
 #[derive(Clone, Debug, Default)]
-pub struct TextOptions {
-    /// Rows that are looked at to tell the columns' types.
-    pub infer_rows: InferRows,
-    /// Types that are stated instead of inferred, by column.
-    pub types: Vec<(String, DataType)>,
-}
-
-/// How many rows are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InferRows {
-    /// What suits the format: 10,000 of CSV, all of NDJSON, whose rare fields are often far in.
-    #[default]
-    Usual,
-    /// So many.
-    First(u64),
-    /// Every row.
-    All,
-}
-
-impl InferRows {
-    /// What looking at the first rows means.
-    const FIRST: u64 = 10_000;
-
-    /// The number of rows, or `None` for all; `usual` is what suits the format.
-    fn limit(self, usual: Option<u64>) -> Option<u64> {
-        match self {
-            InferRows::Usual => usual,
-            InferRows::First(rows) => Some(rows),
-            InferRows::All => None,
-        }
-    }
-}
+pub struct TextOptions {}
 
 /// Opens a table.
 pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
@@ -106,16 +71,17 @@ pub fn open(path: &Path, format: Format, options: &InputOptions) -> Result<Box<d
     let input: Box<dyn Input> = match format {
         Format::Ent => ent::open(path, options)?,
         Format::Parquet => guarded::open(path, || parquet::open(path, options))?,
-        Format::Csv => csv::open(path, options)?,
-        Format::Ndjson => ndjson::open(path, options)?,
+        #[cfg(feature = "text")]
+        Format::Csv => text::csv::open(path, options)?,
+        #[cfg(feature = "text")]
+        Format::Ndjson => text::ndjson::open(path, options)?,
+        #[cfg(not(feature = "text"))]
+        Format::Csv | Format::Ndjson => return Err(Failure::without_feature(path, "text")),
         Format::Arrow | Format::ArrowStream => guarded::open(path, || ipc::open(path, options))?,
         #[cfg(feature = "orc")]
         Format::Orc => guarded::open(path, || orc::open(path, options))?,
         #[cfg(not(feature = "orc"))]
-        Format::Orc => {
-            let what = "this build doesn't read ORC (cargo install --path crates/entasis-cli --features orc)";
-            return Err(Failure::usage(format!("{}: {what}", path.display())));
-        }
+        Format::Orc => return Err(Failure::without_feature(path, "orc")),
     };
     Ok(match options.row_limit {
         Some(limit) => Box::new(Limited { input, left: limit }),

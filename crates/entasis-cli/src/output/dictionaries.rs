@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, GenericListArray, Int64Array, MapArray, OffsetSizeTrait, RecordBatch,
+    Array, ArrayRef, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, PrimitiveArray, RecordBatch,
     StructArray, UInt64Array, make_array, new_empty_array,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_cast::{CastOptions, cast_with_options};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
 use arrow_select::concat::concat;
@@ -145,7 +147,7 @@ impl Unified {
         let dictionary = array.as_any_dictionary();
         let own = dictionary.values();
         if own.is_empty() {
-            return over(array.data_type(), dictionary.keys(), &self.values);
+            return over(array.data_type(), vec![None; array.len()], &self.values);
         }
         if !can_be_told_apart(own.data_type()) {
             return self.unchanged(array, own);
@@ -172,14 +174,14 @@ impl Unified {
                 })
             });
             last.numbers[key] = Some(number);
-            keys.push(Some(number as i64));
+            keys.push(Some(number));
         }
         if !added.is_empty() {
             let added = take(own, &UInt64Array::from(added), None)?;
             self.values = concat(&[&self.values, &added])?;
         }
         self.last = Some(last);
-        over(array.data_type(), &Int64Array::from(keys), &self.values)
+        over(array.data_type(), keys, &self.values)
     }
 
     /// The first batch's dictionary, as it is; all others must be equal.
@@ -195,14 +197,29 @@ impl Unified {
 }
 
 /// A dictionary array of `data_type`.
-fn over(data_type: &DataType, keys: &dyn Array, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn over(data_type: &DataType, keys: Vec<Option<u64>>, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let DataType::Dictionary(key_type, _) = data_type else {
         return Err(ArrowError::InvalidArgumentError(format!("{data_type} is no dictionary")));
     };
-    let exact = CastOptions { safe: false, ..CastOptions::default() };
-    let keys = cast_with_options(keys, key_type, &exact)?.to_data();
+    let keys = match **key_type {
+        DataType::Int8 => keys_of::<Int8Type>(keys),
+        DataType::Int16 => keys_of::<Int16Type>(keys),
+        DataType::Int32 => keys_of::<Int32Type>(keys),
+        DataType::Int64 => keys_of::<Int64Type>(keys),
+        DataType::UInt8 => keys_of::<UInt8Type>(keys),
+        DataType::UInt16 => keys_of::<UInt16Type>(keys),
+        DataType::UInt32 => keys_of::<UInt32Type>(keys),
+        _ => keys_of::<UInt64Type>(keys),
+    }?;
     let data = keys.into_builder().data_type(data_type.clone()).child_data(vec![values.to_data()]);
     Ok(make_array(data.build()?))
+}
+
+fn keys_of<K: ArrowPrimitiveType<Native: TryFrom<u64>>>(keys: Vec<Option<u64>>) -> Result<ArrayData, ArrowError> {
+    let narrowed = keys.into_iter().map(|key| key.map(K::Native::try_from).transpose());
+    let narrowed: Vec<Option<K::Native>> =
+        narrowed.collect::<Result<_, _>>().map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+    Ok(PrimitiveArray::<K>::from_iter(narrowed).into_data())
 }
 
 /// Whether [`value_bytes`] knows the type.

@@ -1,12 +1,11 @@
 //! Tables that go out, whatever their format: nothing is visible under the output's name before [`Output::finish`].
 
-mod csv;
 mod dates;
 mod dictionaries;
 mod ent;
 mod ipc;
-mod ndjson;
 mod parquet;
+#[cfg(feature = "text")]
 mod text;
 
 use std::io::{self, BufWriter, Stdout, Write};
@@ -20,11 +19,10 @@ use entasis::atomic::AtomicFile;
 use crate::exit::Failure;
 use crate::format::Format;
 
-pub use self::csv::Csv;
 pub use self::dates::{are_whole_days, names as names_with_date64};
-pub use self::ndjson::Ndjson;
 pub use self::parquet::zstd;
-pub use self::text::{Text, whole as whole_text};
+#[cfg(feature = "text")]
+pub use self::text::{Csv, Ndjson, Text, whole as whole_text};
 
 /// A table that is being written. Dropped before its end, it leaves nothing.
 pub trait Output {
@@ -68,14 +66,19 @@ pub fn create(
         Format::Ent => ent::create(path, schema, options),
         Format::Parquet => parquet::create(path, schema, options),
         Format::Arrow => ipc::create_file(path, schema),
+        #[cfg(feature = "text")]
         Format::Csv => text::create(path, Csv::new(path, schema)?, Sink::create(path)?),
+        #[cfg(feature = "text")]
         Format::Ndjson => text::create(path, Ndjson::new(path, schema)?, Sink::create(path)?),
+        #[cfg(not(feature = "text"))]
+        Format::Csv | Format::Ndjson => Err(Failure::without_feature(path, "text")),
         Format::ArrowStream => ipc::create_stream(path, schema, Sink::create(path)?),
         Format::Orc => Err(Failure::usage(format!("{}: ORC is read, not written", path.display()))),
     }
 }
 
 /// Begins a table on standard output, in a format that needs no more than to be written from its beginning to its end.
+#[cfg(feature = "text")]
 pub fn create_standard(format: StreamFormat, schema: &SchemaRef) -> Result<Box<dyn Output>, Failure> {
     let path = Path::new("standard output");
     match format {
@@ -86,6 +89,7 @@ pub fn create_standard(format: StreamFormat, schema: &SchemaRef) -> Result<Box<d
 }
 
 /// What [`create_standard`] writes.
+#[cfg(feature = "text")]
 #[derive(Clone, Copy, Debug)]
 pub enum StreamFormat {
     /// Comma-separated values.
@@ -137,6 +141,7 @@ impl Sink {
         Ok(Sink { target, size_bytes: 0 })
     }
 
+    #[cfg_attr(not(feature = "text"), expect(dead_code, reason = "only `cat` writes there"))]
     fn standard() -> Self {
         Sink { target: BufWriter::new(Target::Standard(io::stdout())), size_bytes: 0 }
     }

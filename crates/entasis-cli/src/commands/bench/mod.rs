@@ -5,6 +5,7 @@ mod access;
 mod accounted;
 mod chooser;
 mod clock;
+#[cfg(feature = "text")]
 mod columns;
 mod contenders;
 mod kernels;
@@ -46,6 +47,7 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Tables(tables::Arguments),
+    #[cfg(feature = "text")]
     Columns(columns::Arguments),
     Access(access::Arguments),
     Kernels(kernels::Arguments),
@@ -57,6 +59,7 @@ enum Command {
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Tables(arguments) => tables::run(arguments, report),
+        #[cfg(feature = "text")]
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),

@@ -7,7 +7,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_csv::WriterBuilder;
 use arrow_schema::SchemaRef;
 
-use super::text::Text;
+use super::Text;
 use crate::cells;
 use crate::exit::Failure;
 

@@ -1,12 +1,18 @@
 //! Tables as text, batch by batch: a value that has no text leaves no half of a batch behind.
 
+mod csv;
+mod ndjson;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 
-use super::{Output, Sink};
 use crate::exit::Failure;
+use crate::output::{Output, Sink};
+
+pub use self::csv::Csv;
+pub use self::ndjson::Ndjson;
 
 /// A format of text.
 pub trait Text {

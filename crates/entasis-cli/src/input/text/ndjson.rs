@@ -8,11 +8,12 @@ use arrow_json::ReaderBuilder;
 use arrow_json::reader::Decoder;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
+use super::InferRows;
 use super::ndjson_lines::Lines;
 use super::ndjson_shape::Table;
-use super::{InferRows, Input, InputOptions, Position};
 use crate::columns::Picks;
 use crate::exit::Failure;
+use crate::input::{Input, InputOptions, Position};
 
 /// A batch of fewer rows ends here, so that long texts don't fill the memory.
 const BATCH_TEXT_BYTES: usize = 64 << 20;

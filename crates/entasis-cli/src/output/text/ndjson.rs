@@ -17,8 +17,8 @@ use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, SchemaRef};
 
+use super::Text;
 use super::csv::without_calendar;
-use super::text::Text;
 use crate::exit::Failure;
 
 /// A table as NDJSON.

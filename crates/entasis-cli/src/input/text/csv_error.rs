@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use csv::ByteRecord;
 
 use super::csv_blank::BlankLines;
-use super::text::{self, Text};
+use super::decompress::{self, Text};
 use crate::exit::Failure;
 use crate::table::printable;
 
@@ -24,7 +24,7 @@ pub struct Scanner {
 impl Scanner {
     /// Opens the file and reads the names on its first line.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let (text, _) = text::open(path)?;
+        let (text, _) = decompress::open(path)?;
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(BlankLines::new(text));
         let header = reader.byte_headers().map_err(|error| failure(path, error))?.clone();
         let mut scanner = Scanner { path: path.to_owned(), reader, names: Vec::new() };
@@ -82,7 +82,7 @@ fn newlines(text: &[u8]) -> usize {
 fn leading_newlines(path: &Path, offset: u64) -> u64 {
     let count = || -> std::io::Result<u64> {
         let mut lines = 0;
-        for byte in BufReader::new(text::open_at(path, offset)?).bytes() {
+        for byte in BufReader::new(decompress::open_at(path, offset)?).bytes() {
             match byte? {
                 b'\n' => lines += 1,
                 b'\r' => (),

@@ -6,15 +6,29 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Counted, Position, open_counted};
 use crate::exit::Failure;
 use crate::format::Compression;
+use crate::input::{Counted, Position, open_counted};
 
 /// A file's text from its beginning to its end.
 pub type Text = Box<dyn Read>;
 
 /// A longer line of compressed text is taken for an attempt to fill the memory.
 const MOST_LINE_BYTES: usize = 256 << 20;
+
+impl Compression {
+    /// So many first bytes tell one from all else.
+    const MAGIC_BYTES: u64 = 4;
+
+    /// What a file that begins with these bytes is.
+    fn of_bytes(first: &[u8]) -> Option<Self> {
+        match first {
+            [0x1F, 0x8B, ..] => Some(Compression::Gzip),
+            [0x28, 0xB5, 0x2F, 0xFD] => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+}
 
 /// Opens a file as text; how far it has been read is told in bytes as they lie in the file.
 ///

@@ -11,10 +11,11 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use super::csv_blank::BlankLines;
 use super::csv_quotes::{OpenQuote, Quotes};
 use super::csv_range::RangeCheck;
-use super::text::{self, Text};
-use super::{InferRows, Input, InputOptions, Position, TextOptions, csv_error, csv_types};
+use super::decompress::{self, Text};
+use super::{InferRows, TextOptions, csv_error, csv_types};
 use crate::columns::Picks;
 use crate::exit::Failure;
+use crate::input::{Input, InputOptions, Position};
 
 struct CsvInput {
     path: PathBuf,
@@ -38,7 +39,7 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Failu
     let file_schema = Arc::new(schema(path, &options.text)?);
     let picks = options.columns.as_ref().map(|names| Picks::new(&file_schema, names, path)).transpose()?;
     let schema = picks.as_ref().map_or(file_schema.clone(), Picks::schema);
-    let (text, position) = text::open(path)?;
+    let (text, position) = decompress::open(path)?;
     let mut builder = ReaderBuilder::new(file_schema.clone()).with_header(true).with_batch_size(options.batch_rows);
     if let Some(picks) = &picks {
         builder = builder.with_projection(picks.roots());

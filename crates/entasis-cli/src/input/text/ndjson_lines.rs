@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use super::Position;
-use super::text::{self, Text};
+use super::decompress::{self, Text};
 use crate::exit::Failure;
+use crate::input::Position;
 
 /// Reads line after line.
 pub struct Lines {
@@ -19,7 +19,7 @@ impl Lines {
     /// Opens the file before its first line; how far it is read, the position tells.
     pub fn open(path: &Path) -> Result<(Self, Position), Failure> {
         const BUFFER_BYTES: usize = 256 << 10;
-        let (text, position) = text::open(path)?;
+        let (text, position) = decompress::open(path)?;
         let text = BufReader::with_capacity(BUFFER_BYTES, text);
         Ok((Lines { path: path.to_owned(), text, line: Vec::new(), number: 0 }, position))
     }
