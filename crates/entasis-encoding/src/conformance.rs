@@ -12,8 +12,8 @@ use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
 use crate::{
-    Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Fixed, FloatOrder, HEAD_PREFIX_BYTES, Limits, Parts,
-    Physical, Predicate, Scalar, Selection,
+    Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
+    HEAD_PREFIX_BYTES, Like, Limits, Parts, Physical, Predicate, Scalar, Selection,
 };
 
 const ROWS: [usize; 9] = [0, 1, 2, 9, 1023, 1024, 1025, 2500, 5000];
@@ -110,18 +110,41 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
     let scalar = |row: usize| expected[row].scalar(block.physical());
     let literal = if rows == 0 { None } else { scalar(random.below(rows)) }.unwrap_or(Scalar::Int(3));
     let order = FloatOrder::NanGreatest;
-    let predicates = [
+    let other = if rows == 0 { None } else { scalar(random.below(rows)) }.unwrap_or(Scalar::Int(9));
+    let mut predicates = vec![
         Predicate::IsNull,
         Predicate::IsNotNull,
         Predicate::Compare(Comparison::LessOrEqual, literal.clone(), order),
         Predicate::Compare(Comparison::NotEqual, literal.clone(), FloatOrder::Ieee),
         Predicate::In { values: vec![literal.clone()], negated: false, order },
-        Predicate::Between { low: literal.clone(), high: literal, negated: true, order },
+        Predicate::Compare(Comparison::Greater, literal.clone(), FloatOrder::Total),
+        Predicate::In {
+            values: (0..20).map(|step| Scalar::Int(step * 7)).chain([other.clone()]).collect(),
+            negated: true,
+            order,
+        },
+        Predicate::Between { low: literal.clone(), high: other, negated: false, order: FloatOrder::Ieee },
+        Predicate::Between { low: literal.clone(), high: literal.clone(), negated: true, order },
     ];
+    if let Scalar::Bytes(text) = &literal {
+        let middle = &text[text.len() / 3..text.len().div_ceil(2)];
+        for (negated, pattern) in [(false, [b"%", middle, b"%"].concat()), (true, [middle, b"_%"].concat())] {
+            predicates.push(Predicate::Like(Like { pattern, escape: Some(0), negated }));
+        }
+    }
+    let mut work = FilterWork::default();
     for predicate in predicates {
-        let before = Selection::from_bits(&(0..rows).map(|_| random.below(4) > 0).collect());
+        // Dense, with vectors of a few rows and of none between.
+        let densities = [random.below(4), random.below(4), random.below(4)];
+        let lives = |row: usize, roll: usize| match densities[row / crate::VECTOR_ROWS % 3] {
+            0 => roll == 0,
+            1 => false,
+            2 => true,
+            _ => roll > 30,
+        };
+        let before = Selection::from_bits(&(0..rows).map(|row| lives(row, random.below(120))).collect());
         let mut after = before.clone();
-        block.filter(&predicate, &mut after).unwrap();
+        Filter::new(&predicate, block.physical()).apply(block, &mut after, &mut work).unwrap();
         let wanted: Vec<usize> = before
             .iter()
             .filter(|&row| match (&expected[row], &predicate) {

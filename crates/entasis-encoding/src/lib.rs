@@ -12,6 +12,7 @@ mod chooser;
 mod conformance;
 mod encodings;
 mod error;
+mod filter;
 #[cfg(test)]
 mod forged;
 pub mod fsst;
@@ -37,9 +38,10 @@ pub use chooser::{
 };
 pub use encodings::encoding_names;
 pub use error::{Error, Result};
+pub use filter::{Filter, FilterWork};
 pub use lane::{Lane, PackedLane, U256};
 pub use physical::{Fixed, MAX_NESTING, Physical};
-pub use predicate::{Comparison, FloatOrder, Predicate, Scalar};
+pub use predicate::{Comparison, FloatOrder, Like, Predicate, Scalar};
 pub use selection::{Selection, VectorSelection};
 pub use values::{
     BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Lanes, LargeValues, Values,

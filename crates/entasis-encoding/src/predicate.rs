@@ -87,10 +87,52 @@ pub enum Predicate {
         /// How floats compare.
         order: FloatOrder,
     },
+    /// The byte string is as the pattern says.
+    Like(Like),
     /// The value is null.
     IsNull,
     /// The value isn't null.
     IsNotNull,
+}
+
+/// SQL's LIKE: `%` stands for any number of characters, `_` for one. A character is a sequence of UTF-8, or a byte that begins none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Like {
+    /// The pattern, as UTF-8.
+    pub pattern: Vec<u8>,
+    /// The byte that makes the next one of the pattern stand for itself.
+    pub escape: Option<u8>,
+    /// NOT LIKE.
+    pub negated: bool,
+}
+
+impl Like {
+    fn matches(&self, pattern: &[u8], text: &[u8]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            [escape, rest @ ..] if self.escape == Some(*escape) => {
+                let (literal, rest) = rest.split_first().unwrap_or((escape, &[]));
+                text.first() == Some(literal) && self.matches(rest, &text[1..])
+            }
+            [b'%', rest @ ..] => {
+                self.matches(rest, text) || !text.is_empty() && self.matches(pattern, &text[first_character(text)..])
+            }
+            [b'_', rest @ ..] => !text.is_empty() && self.matches(rest, &text[first_character(text)..]),
+            [literal, rest @ ..] => text.first() == Some(literal) && self.matches(rest, &text[1..]),
+        }
+    }
+}
+
+/// Bytes of the character that `text`, not empty, begins with.
+pub(crate) fn first_character(text: &[u8]) -> usize {
+    let length = match text[0] {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => return 1,
+    };
+    let is_whole = text.len() >= length && text[1..length].iter().all(|byte| byte & 0xC0 == 0x80);
+    if is_whole { length } else { 1 }
 }
 
 impl Predicate {
@@ -100,6 +142,10 @@ impl Predicate {
         match self {
             Predicate::IsNull => false,
             Predicate::IsNotNull => true,
+            Predicate::Like(like) => match value {
+                Scalar::Bytes(text) => like.matches(&like.pattern, text) != like.negated,
+                _ => like.negated,
+            },
             Predicate::Compare(comparison, literal, order) => comparison.holds(value.compare(literal, *order)),
             Predicate::In { values, negated, order } => {
                 let found = values.iter().any(|literal| value.compare(literal, *order) == Some(Ordering::Equal));
@@ -141,11 +187,24 @@ impl Scalar {
             Fixed::I64 => Scalar::Int(i128::from(low as i64)),
             Fixed::I128 => Scalar::Int(low as i128),
             Fixed::I256 => Scalar::Int256(bits),
-            Fixed::F16 => Scalar::Float(f16::from_bits(low as u16).to_f64()),
-            Fixed::F32 => Scalar::Float(f64::from(f32::from_bits(low as u32))),
+            Fixed::F16 => {
+                let value = f16::from_bits(low as u16);
+                Scalar::Float(if value.is_nan() { widen_nan(low as u64, 16, 10) } else { value.to_f64() })
+            }
+            Fixed::F32 => {
+                let value = f32::from_bits(low as u32);
+                Scalar::Float(if value.is_nan() { widen_nan(low as u64, 32, 23) } else { f64::from(value) })
+            }
             Fixed::F64 => Scalar::Float(f64::from_bits(low as u64)),
         }
     }
+}
+
+/// The NaN whose payload begins with that of a narrower one. Processors set its quiet bit, which would change its place in the total
+/// order.
+fn widen_nan(pattern: u64, bits: u32, payload_bits: u32) -> f64 {
+    let payload = pattern & ((1 << payload_bits) - 1);
+    f64::from_bits(pattern >> (bits - 1) << 63 | 0x7FF << 52 | payload << (52 - payload_bits))
 }
 
 /// 256-bit two's complement as something that compares as the number does.

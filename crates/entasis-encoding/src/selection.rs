@@ -1,7 +1,7 @@
 //! Selections: the rows that are still alive, kept per vector.
 
 use crate::VECTOR_ROWS;
-use crate::values::BitBuffer;
+use crate::values::{BitBuffer, Bits};
 
 const WORDS: usize = VECTOR_ROWS / 64;
 
@@ -60,12 +60,7 @@ impl Selection {
 
     /// Rows alive.
     pub fn count(&self) -> usize {
-        let alive = |(vector, selection): (usize, &VectorSelection)| match selection {
-            VectorSelection::None => 0,
-            VectorSelection::All => self.vector_rows(vector),
-            VectorSelection::Mask(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
-        };
-        self.vectors.iter().enumerate().map(alive).sum()
+        (0..self.vectors.len()).map(|vector| self.count_in(vector)).sum()
     }
 
     /// True if `row` is alive.
@@ -96,6 +91,22 @@ impl Selection {
                 Some(index * 64 + bit)
             })
         })
+    }
+
+    /// Rows alive in one vector.
+    pub fn count_in(&self, vector: usize) -> usize {
+        match &self.vectors[vector] {
+            VectorSelection::None => 0,
+            VectorSelection::All => self.vector_rows(vector),
+            VectorSelection::Mask(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// Keeps the rows of one vector that are alive and whose bit is set; there is a bit per row.
+    pub(crate) fn intersect(&mut self, vector: usize, bits: Bits<'_>) {
+        let mut words = self.words(vector);
+        words.iter_mut().enumerate().for_each(|(index, word)| *word &= bits.word(index * 64));
+        self.set(vector, words);
     }
 
     fn words(&self, vector: usize) -> [u64; WORDS] {

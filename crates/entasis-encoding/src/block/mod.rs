@@ -196,6 +196,14 @@ impl Block {
         self.0.root.get(&self.0.body, rows, out)
     }
 
+    pub(crate) fn root(&self) -> &dyn Node {
+        &*self.0.root
+    }
+
+    pub(crate) fn body(&self) -> &Body {
+        &self.0.body
+    }
+
     fn check_rows(&self, good: bool, what: impl Fn() -> String) -> Result<()> {
         if good {
             return Ok(());

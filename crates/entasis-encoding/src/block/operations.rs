@@ -2,6 +2,7 @@
 
 use super::{Block, vector_rows};
 use crate::error::Result;
+use crate::filter::{Filter, FilterWork};
 use crate::predicate::{FloatOrder, Predicate, Scalar};
 use crate::selection::{Selection, VectorSelection};
 use crate::values::{BytesForm, Decoded, DecodedValues};
@@ -44,19 +45,9 @@ impl Block {
         Ok(())
     }
 
-    /// Keeps the rows of `selection` for which `predicate` is true. Vectors without a living row aren't touched.
+    /// Keeps the rows of `selection` for which `predicate` is true. Who asks several blocks makes a [`Filter`] once.
     pub fn filter(&self, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
-        self.check_selection(selection)?;
-        let mut values = Decoded::new(self.physical(), BytesForm::Views);
-        for vector in 0..selection.vectors().len() {
-            if selection.vectors()[vector] == VectorSelection::None {
-                continue;
-            }
-            values.clear();
-            self.decode(vector_rows(vector, self.rows()), &mut values)?;
-            selection.retain(vector, |row| predicate.holds(values.scalar(self.physical(), row).as_ref()));
-        }
-        Ok(())
+        Filter::new(predicate, self.physical()).apply(self, selection, &mut FilterWork::default())
     }
 
     /// Aggregates of the rows that are alive.

@@ -19,9 +19,10 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{Column, Decoded, LaneAccess, Lanes, Values};
+use crate::filter::{FilterWork, Question, Test, filter_decoded};
+use crate::values::{BitBuffer, Column, Decoded, LaneAccess, Lanes, Values};
 use crate::wire::EntryPoints;
-use crate::{Fixed, Physical, VECTOR_ROWS, simd};
+use crate::{Fixed, PackedLane, Physical, VECTOR_ROWS, simd};
 
 pub(crate) struct Alp;
 
@@ -289,7 +290,58 @@ fn not_integers() -> Error {
     Error::InvalidArgument("lanes of another width".into())
 }
 
-impl<T: AlpLane> Node for AlpNode<T> {
+impl<T: AlpLane + PackedLane> AlpNode<T> {
+    /// Which integers stand for floats that pass: the greater the integer, the greater its float.
+    fn question_of_integers(&self, question: &Question) -> Question {
+        let test = match &question.test {
+            Test::Lanes(intervals) => {
+                let float_of = |integer: u128| {
+                    let mut float = Vec::with_capacity(1);
+                    simd::alp_decode(&[T::from_u64(integer as u64)], T::decoding(self.powers), &mut float);
+                    float.first().map_or(0, |float: &T| u128::from(float.to_u64()))
+                };
+                Test::of_intervals(intervals.of_ascending(float_of))
+            }
+            other => other.clone(),
+        };
+        Question::new(test, false, Physical::Fixed(T::INTEGER))
+    }
+}
+
+impl<T: AlpLane + PackedLane> Node for AlpNode<T> {
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if !matches!(question.test, Test::Lanes(_)) {
+            return filter_decoded(self, body, rows, question, work, out);
+        }
+        let integers = work.made(self, |_| Ok(self.question_of_integers(question)))?;
+        let Some(patches) = &self.patches else {
+            return self.integers.filter(body, rows, &integers, work, out);
+        };
+        let mut found = BitBuffer::default();
+        self.integers.filter(body, rows.clone(), &integers, work, &mut found)?;
+        for vector in vectors_of(&rows) {
+            let whole = vector_range(vector, self.rows);
+            let part = rows.start.max(whole.start)..rows.end.min(whole.end);
+            let bits = found.bits().slice(part.start - rows.start, part.len());
+            patches.correct::<T>(
+                body,
+                vector,
+                part.start - whole.start,
+                bits,
+                |value| question.holds_lane(value),
+                out,
+            )?;
+        }
+        Ok(())
+    }
+
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         lanes_mut::<T>(out)?.reserve(rows.len() + VECTOR_ROWS);
         let mut integers = Decoded::new(&Physical::Fixed(T::INTEGER), Default::default());

@@ -12,6 +12,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
+use crate::filter::{FilterWork, Question, Test, extend_equal, filter_decoded};
 use crate::values::{BitBuffer, Bits, Decoded, DecodedValues, Values};
 use crate::{Physical, values};
 
@@ -66,6 +67,23 @@ impl Node for BitmapNode {
         let bytes = body.buffer(self.buffer, rows.start / 8..rows.end.div_ceil(8))?;
         bits_mut(out)?.extend_bits(Bits::new(bytes, rows.start % 8, rows.len()));
         out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let Test::Bool { set, .. } = question.test else {
+            return filter_decoded(self, body, rows, question, work, out);
+        };
+        work.compared_values += rows.len() as u64;
+        let bytes = body.buffer(self.buffer, rows.start / 8..rows.end.div_ceil(8))?;
+        extend_equal(Bits::new(bytes, rows.start % 8, rows.len()), set, out);
         Ok(())
     }
 

@@ -12,12 +12,13 @@
 use std::ops::Range;
 
 use super::Encoding;
-use super::node::{Node, Opening, decode_vectors, lanes_mut, vector_range};
+use super::node::{Node, Opening, decode_vectors, lanes_mut, vector_range, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{Decoded, LaneAccess, Values};
+use crate::filter::{FilterWork, Question, Test};
+use crate::values::{BitBuffer, Bits, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, Reader, WireError, unzigzag, write_varint, zigzag};
 use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
 
@@ -251,14 +252,20 @@ struct BitPackingNode<T> {
 }
 
 impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
-    fn append_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
+    /// Appends a vector, without its patches.
+    fn unpack_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
         let packed = body.buffer(self.packed, self.starts[vector]..self.starts[vector + 1])?;
         let (width, reference) = (u32::from(self.widths[vector]), self.references[vector]);
-        let before = out.len();
         match vector_range(vector, self.rows).len() {
             VECTOR_ROWS => simd::unpack(packed, width, reference, out),
             rows => simd::unpack_short(packed, width, reference, rows, out),
         }
+        Ok(())
+    }
+
+    fn append_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
+        let before = out.len();
+        self.unpack_vector(body, vector, out)?;
         match &self.patches {
             Some(patches) => patches.apply(body, vector, &mut out[before..]),
             None => Ok(()),
@@ -266,7 +273,52 @@ impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
     }
 }
 
+impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
+    /// Whether all values of a vector but its patches pass, or none, told by where they begin and how far they can reach.
+    fn settled(&self, vector: usize, question: &Question) -> Option<bool> {
+        let span = u128::MAX.checked_shr(128 - u32::from(self.widths[vector])).unwrap_or(0);
+        match &question.test {
+            Test::Lanes(intervals) => intervals.settles(self.references[vector].to_u64().into(), span),
+            other => other.verdict(),
+        }
+    }
+}
+
 impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let mut lanes: Vec<T> = Vec::new();
+        let mut found = BitBuffer::default();
+        for vector in vectors_of(&rows) {
+            let whole = vector_range(vector, self.rows);
+            let part = rows.start.max(whole.start)..rows.end.min(whole.end);
+            found.truncate(0);
+            match self.settled(vector, question) {
+                Some(verdict) => found.extend_constant(verdict, part.len()),
+                None => {
+                    lanes.clear();
+                    self.unpack_vector(body, vector, &mut lanes)?;
+                    question.answer_lanes(&lanes[part.start - whole.start..part.end - whole.start], &mut found)?;
+                    work.compared_values += part.len() as u64;
+                }
+            }
+            match &self.patches {
+                None => out.extend_bits(found.bits()),
+                Some(patches) => {
+                    let first = part.start - whole.start;
+                    patches.correct::<T>(body, vector, first, found.bits(), |value| question.holds_lane(value), out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         decode_vectors::<T>(rows, self.rows, out, |vector, lanes| self.append_vector(body, vector, lanes))
     }
@@ -334,6 +386,35 @@ impl Patches {
         let positions = body.buffer(self.buffer, start * POSITION_BYTES..end * POSITION_BYTES)?;
         let values = body.buffer(self.buffer, lanes + start * self.lane_bytes..lanes + end * self.lane_bytes)?;
         Ok((positions, values))
+    }
+
+    /// Appends the bits of `found`, which are of the rows of a vector from `first` on, but for patched values what `passes` says.
+    pub fn correct<T: LaneAccess>(
+        &self,
+        body: &Body,
+        vector: usize,
+        first: usize,
+        found: Bits<'_>,
+        passes: impl Fn(T) -> bool,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let mut words = [0; VECTOR_ROWS / 64];
+        words.iter_mut().enumerate().for_each(|(index, word)| *word = found.word(index * 64));
+        let (positions, patches) = self.of_vector(body, vector)?;
+        for (position, patch) in positions.chunks_exact(POSITION_BYTES).zip(patches.chunks_exact(T::BYTES)) {
+            let Some(row) = usize::from(u16::from_le_bytes([position[0], position[1]]))
+                .checked_sub(first)
+                .filter(|row| *row < found.len())
+            else {
+                continue;
+            };
+            let bit = 1 << (row % 64);
+            words[row / 64] = if passes(T::read(patch)) { words[row / 64] | bit } else { words[row / 64] & !bit };
+        }
+        for (index, word) in words.into_iter().enumerate().take(found.len().div_ceil(64)) {
+            out.extend_word(word, (found.len() - index * 64).min(64));
+        }
+        Ok(())
     }
 
     /// Replaces the patched values of one whole vector.

@@ -13,7 +13,8 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
-use crate::values::{Decoded, DecodedValues, LaneAccess, Values};
+use crate::filter::{FilterWork, Question};
+use crate::values::{BitBuffer, Decoded, DecodedValues, LaneAccess, Values};
 use crate::{Lane, Physical, with_lane_of, with_lanes};
 
 pub(crate) struct Constant;
@@ -100,6 +101,19 @@ impl Node for ConstantBit {
         Ok(())
     }
 
+    fn filter(
+        &self,
+        _: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        work.compared_values += 1;
+        out.extend_constant(question.holds_bool(self.0), rows.len());
+        Ok(())
+    }
+
     fn describe(&self) -> String {
         self.0.to_string()
     }
@@ -113,6 +127,19 @@ impl<T: LaneAccess> Node for ConstantLane<T> {
         let lanes = lanes_mut::<T>(out)?;
         lanes.resize(lanes.len() + rows.len(), self.0);
         out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn filter(
+        &self,
+        _: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        work.compared_values += 1;
+        out.extend_constant(question.holds_lane(self.0), rows.len());
         Ok(())
     }
 
@@ -131,6 +158,19 @@ impl Node for ConstantBytes {
         };
         extend_repeated(bytes, &self.0, rows.len())?;
         out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn filter(
+        &self,
+        _: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        work.compared_values += 1;
+        out.extend_constant(question.holds_bytes(&self.0), rows.len());
         Ok(())
     }
 

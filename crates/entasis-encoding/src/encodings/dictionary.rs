@@ -21,7 +21,8 @@ use crate::block::head::EncodedNode;
 use crate::block::parts::Part;
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
-use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
+use crate::filter::{FilterWork, Question};
+use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::wire::write_varint;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
 
@@ -206,6 +207,34 @@ impl Codes {
         if rows.is_empty() { Ok(None) } else { self.codes.runs(body, rows).transpose() }
     }
 
+    /// A bit for each of `rows`: what the value of its code answers. Values are asked once, those of shared parts once for all blocks.
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if let Some(verdict) = question.verdict() {
+            out.extend_constant(verdict, rows.len());
+            return Ok(());
+        }
+        let codes = match &self.values.source {
+            Source::Shared { part, .. } => question.of_part(part, self.code_type, || {
+                let (block, mut bits) = (part.block(), BitBuffer::default());
+                block.root().filter(block.body(), 0..block.rows(), question, work, &mut bits)?;
+                Ok(Question::of_codes(bits.bits(), self.code_type))
+            }),
+            Source::Inline(values) => work.made(&self.values, |work| {
+                let mut bits = BitBuffer::default();
+                values.filter(body, 0..self.values.count, question, work, &mut bits)?;
+                Ok(Question::of_codes(bits.bits(), self.code_type))
+            }),
+        }?;
+        self.codes.filter(body, rows, &codes, work, out)
+    }
+
     fn describe(&self) -> String {
         match &self.values.source {
             Source::Inline(_) => format!("{} values", self.values.count),
@@ -297,6 +326,17 @@ impl<T: LaneAccess> Node for LaneDictionary<T> {
         let mut codes = self.0.fresh();
         self.0.codes.get(body, rows, &mut codes)?;
         self.append(body, &codes, out)
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        self.0.filter(body, rows, question, work, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -405,6 +445,17 @@ impl Node for StringDictionary {
         let mut codes = self.0.fresh();
         self.0.codes.get(body, rows, &mut codes)?;
         self.append(body, &codes, None, bound_of_rows(rows, self.0.decoded_bytes), out)
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        self.0.filter(body, rows, question, work, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

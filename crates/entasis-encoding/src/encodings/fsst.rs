@@ -188,6 +188,10 @@ impl Node for FsstNode {
         Ok(())
     }
 
+    fn few(&self) -> usize {
+        256
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let symbols = self.symbols(body)?;
         let mut left = usize::try_from(bound_of_rows(rows, self.total)).unwrap_or(usize::MAX);

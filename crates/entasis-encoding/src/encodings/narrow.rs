@@ -13,7 +13,8 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
+use crate::filter::{FilterWork, Question, Test, filter_decoded};
+use crate::values::{BitBuffer, Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
 use crate::{Fixed, Physical, U256, VECTOR_ROWS};
 
 pub(crate) struct Narrow;
@@ -130,6 +131,24 @@ impl<T: Extend64> NarrowNode<T> {
 }
 
 impl<T: Extend64> Node for NarrowNode<T> {
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let Test::Lanes(intervals) = &question.test else {
+            return filter_decoded(self, body, rows, question, work, out);
+        };
+        let narrow = work.made(self, |_| {
+            let test = Test::of_intervals(intervals.narrowed());
+            Ok(Question::new(test, false, Physical::Fixed(Fixed::I64)))
+        })?;
+        self.child.filter(body, rows, &narrow, work, out)
+    }
+
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         let mut start = rows.start;
         while start < rows.end {

@@ -9,7 +9,8 @@ use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
 use crate::block::parts::Parts;
 use crate::error::{Error, Result};
-use crate::values::{BytesForm, Decoded, DecodedValues, LaneAccess, LargeValues};
+use crate::filter::{FilterWork, Question, filter_decoded};
+use crate::values::{BitBuffer, BytesForm, Decoded, DecodedValues, LaneAccess, LargeValues};
 use crate::wire::{Reader, WireError};
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
@@ -28,6 +29,23 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
             out.extend_picked(&span, group.iter().map(|&row| (row - low) as usize))?;
         }
         Ok(())
+    }
+
+    /// Appends a bit for each of `rows`, any range within the node, set where the value passes.
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        filter_decoded(self, body, rows, question, work, out)
+    }
+
+    /// Up to so many rows of a vector are sooner got one by one than all of them filtered.
+    fn few(&self) -> usize {
+        24
     }
 
     /// The runs of equal values that `rows`, not empty, touch, where the node keeps such: the row behind each run's last, ascending

@@ -9,7 +9,8 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
-use crate::values::{Decoded, Values};
+use crate::filter::{FilterWork, Question};
+use crate::values::{BitBuffer, Decoded, Values};
 
 pub(crate) struct Null;
 
@@ -53,6 +54,18 @@ struct NullNode;
 impl Node for NullNode {
     fn decode(&self, _: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         out.rows += rows.len();
+        Ok(())
+    }
+
+    fn filter(
+        &self,
+        _: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        _: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        out.extend_constant(question.nulls, rows.len());
         Ok(())
     }
 }

@@ -263,6 +263,10 @@ impl Node for PhrasesNode {
         self.append(body, &Asked::Range(rows), &counts, &Asked::Range(phrases), out)
     }
 
+    fn few(&self) -> usize {
+        256
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let (mut counts, mut phrases) = (Vec::with_capacity(rows.len()), Vec::new());
         locate_each(body, &*self.counts, self.count_type, &self.firsts, rows, |range| {

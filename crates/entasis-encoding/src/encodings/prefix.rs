@@ -190,6 +190,10 @@ impl Node for PrefixNode {
         Ok(())
     }
 
+    fn few(&self) -> usize {
+        256
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let restart_of = |row: u32| row / RESTART_ROWS as u32;
         let groups = || rows.chunk_by(|&left, &right| restart_of(left) == restart_of(right));

@@ -14,7 +14,8 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BitBuffer, Column, Decoded, DecodedValues, LaneAccess, Values};
+use crate::filter::{FilterWork, Question};
+use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedValues, LaneAccess, Values};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of, with_lanes};
 
@@ -151,6 +152,12 @@ impl Runs {
     /// Ends and values of the runs that `rows`, not empty, touches; the first end lies behind the first row. Of the ends
     /// that are kept, the caller checks that they ascend.
     fn touched(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Decoded)> {
+        let (ends, runs) = self.touched_ends(body, rows)?;
+        Ok((ends, decode_child(&*self.values, &self.physical, body, runs)?))
+    }
+
+    /// As [`Runs::touched`], with the numbers of the runs instead of their values.
+    fn touched_ends(&self, body: &Body, rows: &Range<usize>) -> Result<(Vec<u32>, Range<usize>)> {
         let vectors = vectors_of(rows);
         let window = self.window(vectors.clone());
         let mut ends = decode_unsigned(&*self.ends, self.end_type, body, window.clone())?;
@@ -162,10 +169,27 @@ impl Runs {
             return Err(bad_ends());
         }
         let run = |index: usize| window.start + index;
-        let values = decode_child(&*self.values, &self.physical, body, run(kept.start)..run(kept.end))?;
         ends.truncate(kept.end);
         ends.drain(..kept.start);
-        Ok((ends, values))
+        Ok((ends, run(kept.start)..run(kept.end)))
+    }
+
+    /// A bit for each of `rows`: what the value of its run answers.
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (ends, runs) = self.touched_ends(body, &rows)?;
+        let mut found = BitBuffer::default();
+        self.values.filter(body, runs, question, work, &mut found)?;
+        expand_bits(found.bits(), &ends, rows, out)
     }
 
     /// The run of each row. Ends that lie near each other are decoded together: runs are fewer than rows, so that those
@@ -202,6 +226,17 @@ impl Runs {
     }
 }
 
+/// Appends the bits of runs, each as often as it has rows among `rows`.
+fn expand_bits(values: Bits<'_>, ends: &[u32], rows: Range<usize>, out: &mut BitBuffer) -> Result<()> {
+    let mut row = rows.start;
+    for (run, &end) in ends.iter().enumerate() {
+        let end = (end as usize).min(rows.end);
+        out.extend_constant(values.get(run), end.checked_sub(row).ok_or_else(bad_ends)?);
+        row = end;
+    }
+    if row == rows.end { Ok(()) } else { Err(bad_ends()) }
+}
+
 /// True if each end is above the one before.
 fn ascend(ends: &[u32]) -> bool {
     ends.iter().zip(ends.get(1..).unwrap_or_default()).fold(true, |ascend, (end, next)| ascend & (end < next))
@@ -231,6 +266,17 @@ impl<T: LaneAccess> Node for LaneRuns<T> {
         Some(self.0.touched(body, rows))
     }
 
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        self.0.filter(body, rows, question, work, out)
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         self.0.values.get(body, &self.0.runs_of(body, rows)?, out)
     }
@@ -254,18 +300,20 @@ impl Node for BitRuns {
         }
         let (ends, values) = self.0.touched(body, &rows)?;
         let DecodedValues::Bool(values) = &values.values else { return Err(bad_ends()) };
-        let bits = bits_mut(out)?;
-        let mut row = rows.start;
-        for (run, &end) in ends.iter().enumerate() {
-            let end = (end as usize).min(rows.end);
-            bits.extend_constant(values.bits().get(run), end.checked_sub(row).ok_or_else(bad_ends)?);
-            row = end;
-        }
-        if row != rows.end {
-            return Err(bad_ends());
-        }
+        expand_bits(values.bits(), &ends, rows.clone(), bits_mut(out)?)?;
         out.extend_valid(rows.len());
         Ok(())
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        self.0.filter(body, rows, question, work, out)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

@@ -17,6 +17,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes};
 use crate::error::{Error, Result};
+use crate::filter::{FilterWork, Question, spread_found};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, write_bytes};
 use crate::{Lane, Physical, simd, with_lane_of, with_lanes};
@@ -172,6 +173,25 @@ impl<T: LaneAccess> Node for SparseLanes<T> {
         self.append(which.bits(), &others, out)
     }
 
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let range = self.ranked.range(body, &rows)?;
+        let mut found = BitBuffer::default();
+        self.others.filter(body, range.values.clone(), question, work, &mut found)?;
+        work.compared_values += 1;
+        spread_found(found.bits(), range.bits(), question.holds_lane(self.value), out);
+        Ok(())
+    }
+
     fn children(&self) -> Vec<&dyn Node> {
         vec![self.ranked.which(), &*self.others]
     }
@@ -227,6 +247,25 @@ impl Node for SparseStrings {
         let mut others = out.empty_like();
         self.others.get(body, &values, &mut others)?;
         self.append(which.bits(), others, bound_of_rows(rows, self.decoded_bytes), out)
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let range = self.ranked.range(body, &rows)?;
+        let mut found = BitBuffer::default();
+        self.others.filter(body, range.values.clone(), question, work, &mut found)?;
+        work.compared_values += 1;
+        spread_found(found.bits(), range.bits(), question.holds_bytes(&self.value), out);
+        Ok(())
     }
 
     fn children(&self) -> Vec<&dyn Node> {

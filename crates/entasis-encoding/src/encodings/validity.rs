@@ -15,7 +15,8 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedBytes, DecodedValues, Values};
+use crate::filter::{FilterWork, Question, merge_nulls, spread_found};
+use crate::values::{BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
 use crate::{Physical, simd, with_decoded_lanes};
 
@@ -144,6 +145,26 @@ impl Node for ValidityNode {
         self.append(out, |values, out| values.get(body, rows, out), |validity, out| validity.get(body, rows, out))
     }
 
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let mut validity = Decoded::new(&Physical::Bool, BytesForm::Offsets32);
+        self.validity.decode(body, rows.clone(), &mut validity)?;
+        let mut found = BitBuffer::default();
+        self.values.filter(body, rows, question, work, &mut found)?;
+        merge_nulls(found.bits(), bits_mut(&mut validity)?.bits(), question.nulls, out);
+        Ok(())
+    }
+
+    fn few(&self) -> usize {
+        self.values.few()
+    }
+
     fn children(&self) -> Vec<&dyn Node> {
         vec![&*self.validity, &*self.values]
     }
@@ -220,6 +241,28 @@ impl Node for PackedNode {
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let (valid, packed) = self.ranked.single(body, rows)?;
         self.append(valid.bits(), out, |values, out| values.get(body, &packed, out))
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let range = self.ranked.range(body, &rows)?;
+        let mut found = BitBuffer::default();
+        self.values.filter(body, range.values.clone(), question, work, &mut found)?;
+        spread_found(found.bits(), range.bits(), question.nulls, out);
+        Ok(())
+    }
+
+    fn few(&self) -> usize {
+        self.values.few()
     }
 
     fn children(&self) -> Vec<&dyn Node> {

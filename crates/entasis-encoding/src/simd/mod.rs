@@ -30,6 +30,7 @@ mod strings;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod test_values;
+mod within;
 
 pub use alp::*;
 pub use alp_rd::*;
@@ -46,3 +47,4 @@ pub use spread::*;
 pub use statistics::*;
 pub use strings::*;
 pub use symbols::*;
+pub use within::*;
