@@ -1,6 +1,8 @@
 //! What `entasis bench kernels` runs: a block of a few vectors for each encoding, small enough for the first cache, its cascade rooted in
 //! that encoding. Not part of the crate's interface.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 
 use crate::chooser::chunk::{decoded_size_bytes, finished};
@@ -9,7 +11,10 @@ use crate::encodings::{REGISTRY, validity::Validity};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::values::{BitBuffer, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
-use crate::{Block, BytesForm, Fixed, Limits, Parts, VECTOR_ROWS};
+use crate::{
+    Block, BytesForm, Comparison, Filter, FilterWork, Fixed, FloatOrder, Like, Limits, Parts, Predicate, Scalar,
+    Selection, VECTOR_ROWS,
+};
 
 /// A block whose root is a certain encoding.
 #[derive(Debug)]
@@ -75,6 +80,84 @@ pub fn kernels() -> Result<Vec<Kernel>> {
         _ => typical,
     });
     Ok(chosen.flatten().collect())
+}
+
+/// A predicate that is asked of a kernel's values.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The block.
+    pub kernel: &'a Kernel,
+    /// What is asked, in words.
+    pub predicate: &'static str,
+    /// Values that pass.
+    pub passing: usize,
+    /// Values that are decoded to find out.
+    pub decoded_values: u64,
+    filter: Filter,
+}
+
+impl Asked<'_> {
+    /// Asks the encoded values.
+    ///
+    /// # Errors
+    /// None: they were asked before.
+    pub fn of_encoded(&self, work: &mut FilterWork) -> Result<Selection> {
+        let mut selection = Selection::all(self.kernel.rows);
+        self.filter.apply(&self.kernel.block, &mut selection, work)?;
+        Ok(selection)
+    }
+
+    /// Decodes all values and asks them then; what `out` and `bits` held is forgotten.
+    ///
+    /// # Errors
+    /// None: they were asked before.
+    pub fn of_decoded(&self, out: &mut Decoded, bits: &mut BitBuffer) -> Result<Selection> {
+        self.kernel.decode(out)?;
+        bits.truncate(0);
+        self.filter.answer_decoded(out, bits)?;
+        Ok(Selection::from_bits(bits))
+    }
+}
+
+impl Kernel {
+    /// Some predicates of values of this kind; none for nested ones. Encoded and decoded values give the same answer.
+    ///
+    /// # Errors
+    /// An encoding that answers otherwise than its decoded values.
+    pub fn asked(&self) -> Result<Vec<Asked<'_>>> {
+        let mut out = self.output();
+        self.decode(&mut out)?;
+        let mut values: Vec<Scalar> = (0..self.rows).filter_map(|row| out.scalar(self.block.physical(), row)).collect();
+        let order = FloatOrder::Ieee;
+        values.sort_by(|one, other| one.compare(other, order).unwrap_or(Ordering::Equal));
+        let (Some(least), Some(middle)) = (values.first(), values.get(values.len() / 2)) else { return Ok(Vec::new()) };
+        let compare = |comparison, literal: &Scalar| Predicate::Compare(comparison, literal.clone(), order);
+        let mut predicates = vec![
+            ("= one of them", compare(Comparison::Equal, middle)),
+            ("none: < the least", compare(Comparison::Less, least)),
+            ("half: ≤ the middle", compare(Comparison::LessOrEqual, middle)),
+            ("all: ≥ the least", compare(Comparison::GreaterOrEqual, least)),
+        ];
+        if let Scalar::Bytes(text) = middle {
+            let pattern = [b"%", &text[text.len().saturating_sub(3)..], b"%"].concat();
+            predicates
+                .push(("LIKE %its last 3 bytes%", Predicate::Like(Like { pattern, escape: None, negated: false })));
+        }
+        let mut all = Vec::new();
+        for (words, predicate) in predicates {
+            let filter = Filter::new(&predicate, self.block.physical());
+            let mut asked = Asked { kernel: self, predicate: words, passing: 0, decoded_values: 0, filter };
+            let mut work = FilterWork::default();
+            let encoded = asked.of_encoded(&mut work)?;
+            if encoded != asked.of_decoded(&mut out, &mut BitBuffer::default())? {
+                let what = format!("{} answers otherwise than decoded ({}, {words})", self.encoding, self.values);
+                return Err(Error::InvalidArgument(what));
+            }
+            (asked.passing, asked.decoded_values) = (encoded.count(), work.decoded_values);
+            all.push(asked);
+        }
+        Ok(all)
+    }
 }
 
 /// Values of a kind that some encoding is made for.
@@ -341,6 +424,28 @@ mod tests {
                 assert_eq!(used, ["Plain"], "{}", sample.words);
             }
         }
+    }
+
+    #[test]
+    fn encodings_answer_without_decoding_what_they_need_not() {
+        let kernels = kernels().unwrap();
+        let mut answered = Vec::new();
+        for kernel in &kernels {
+            let asked = kernel.asked().unwrap();
+            let decoded = asked.iter().map(|asked| asked.decoded_values).max().unwrap_or(0);
+            if !asked.is_empty() && decoded * 4 < kernel.rows as u64 {
+                answered.push(kernel.encoding);
+            }
+            for asked in asked {
+                assert!(asked.decoded_values <= kernel.rows as u64, "{asked:?}");
+                let half = asked.predicate.starts_with("half") && asked.passing * 2 >= kernel.rows * 8 / 10;
+                assert!(half || !asked.predicate.starts_with("half"), "{asked:?}");
+                assert!(asked.passing == 0 || !asked.predicate.starts_with("none"), "{asked:?}");
+            }
+        }
+        answered.dedup();
+        let expected = ["Constant", "Validity", "Bitmap", "Run", "Dictionary", "BitPacking", "Alp", "Narrow", "Sparse"];
+        assert!(expected.iter().all(|name| answered.contains(name)), "{answered:?}");
     }
 
     #[test]

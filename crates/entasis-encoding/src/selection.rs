@@ -38,7 +38,8 @@ impl Selection {
     pub fn from_bits(bits: &BitBuffer) -> Self {
         let mut selection = Self::all(bits.len());
         for vector in 0..selection.vectors.len() {
-            selection.retain(vector, |row| bits.bits().get(vector * VECTOR_ROWS + row));
+            let rows = selection.vector_rows(vector);
+            selection.intersect(vector, bits.bits().slice(vector * VECTOR_ROWS, rows));
         }
         selection
     }
@@ -104,9 +105,13 @@ impl Selection {
 
     /// Keeps the rows of one vector that are alive and whose bit is set; there is a bit per row.
     pub(crate) fn intersect(&mut self, vector: usize, bits: Bits<'_>) {
-        let mut words = self.words(vector);
-        words.iter_mut().enumerate().for_each(|(index, word)| *word &= bits.word(index * 64));
-        self.set(vector, words);
+        let mut words = std::array::from_fn(|index| bits.word(index * 64));
+        if let VectorSelection::Mask(alive) = &self.vectors[vector] {
+            words.iter_mut().zip(alive.iter()).for_each(|(word, alive)| *word &= alive);
+        }
+        if self.vectors[vector] != VectorSelection::None {
+            self.set(vector, words);
+        }
     }
 
     fn words(&self, vector: usize) -> [u64; WORDS] {

@@ -51,6 +51,11 @@ impl<'a> Bits<'a> {
         }
         let position = self.offset + index;
         let (first, shift) = (position / 8, position % 8);
+        if shift == 0 && count == 64 {
+            let mut whole = [0; 8];
+            whole.copy_from_slice(&self.bytes[first..first + 8]);
+            return u64::from_le_bytes(whole);
+        }
         let mut raw = [0; 16];
         let taken = (self.bytes.len() - first).min(9);
         raw[..taken].copy_from_slice(&self.bytes[first..first + taken]);
@@ -116,6 +121,11 @@ impl BitBuffer {
     #[inline]
     pub fn extend_word(&mut self, word: u64, count: usize) {
         let shift = self.len % 8;
+        if shift == 0 && count == 64 {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+            self.len += 64;
+            return;
+        }
         if shift != 0 {
             let last = self.bytes.len() - 1;
             self.bytes[last] |= (word << shift) as u8;

@@ -252,20 +252,14 @@ struct BitPackingNode<T> {
 }
 
 impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
-    /// Appends a vector, without its patches.
-    fn unpack_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
+    fn append_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
         let packed = body.buffer(self.packed, self.starts[vector]..self.starts[vector + 1])?;
         let (width, reference) = (u32::from(self.widths[vector]), self.references[vector]);
+        let before = out.len();
         match vector_range(vector, self.rows).len() {
             VECTOR_ROWS => simd::unpack(packed, width, reference, out),
             rows => simd::unpack_short(packed, width, reference, rows, out),
         }
-        Ok(())
-    }
-
-    fn append_vector(&self, body: &Body, vector: usize, out: &mut Vec<T>) -> Result<()> {
-        let before = out.len();
-        self.unpack_vector(body, vector, out)?;
         match &self.patches {
             Some(patches) => patches.apply(body, vector, &mut out[before..]),
             None => Ok(()),
@@ -293,29 +287,29 @@ impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
-        let mut lanes: Vec<T> = Vec::new();
-        let mut found = BitBuffer::default();
+        let mut scratch = work.scratch(&question.physical);
+        let lanes = lanes_mut::<T>(&mut scratch)?;
         for vector in vectors_of(&rows) {
             let whole = vector_range(vector, self.rows);
             let part = rows.start.max(whole.start)..rows.end.min(whole.end);
-            found.truncate(0);
-            match self.settled(vector, question) {
-                Some(verdict) => found.extend_constant(verdict, part.len()),
-                None => {
+            let (first, patches) =
+                (part.start - whole.start, self.patches.as_ref().filter(|patches| patches.are_in(vector)));
+            match (self.settled(vector, question), patches) {
+                (None, _) => {
                     lanes.clear();
-                    self.unpack_vector(body, vector, &mut lanes)?;
-                    question.answer_lanes(&lanes[part.start - whole.start..part.end - whole.start], &mut found)?;
+                    self.append_vector(body, vector, lanes)?;
+                    question.answer_lanes(&lanes[first..first + part.len()], out)?;
                     work.compared_values += part.len() as u64;
                 }
-            }
-            match &self.patches {
-                None => out.extend_bits(found.bits()),
-                Some(patches) => {
-                    let first = part.start - whole.start;
+                (Some(verdict), None) => out.extend_constant(verdict, part.len()),
+                (Some(verdict), Some(patches)) => {
+                    let mut found = BitBuffer::default();
+                    found.extend_constant(verdict, part.len());
                     patches.correct::<T>(body, vector, first, found.bits(), |value| question.holds_lane(value), out)?;
                 }
             }
         }
+        work.give_back(scratch);
         Ok(())
     }
 
@@ -377,6 +371,11 @@ impl Patches {
     /// Patches in all vectors.
     pub fn count(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Whether a vector has any.
+    pub fn are_in(&self, vector: usize) -> bool {
+        self.ends[vector] > if vector == 0 { 0 } else { self.ends[vector - 1] }
     }
 
     fn of_vector<'b>(&self, body: &'b Body, vector: usize) -> Result<(&'b [u8], &'b [u8])> {

@@ -16,9 +16,11 @@ use crate::block::parts::Part;
 use crate::encodings::node::Node;
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedValues};
-use crate::{Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd};
+use crate::{
+    Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd, with_decoded_lanes,
+};
 use bytes::BytesTest;
-use intervals::{Interval, Intervals};
+use intervals::Intervals;
 
 /// More intervals than these are searched instead of compared one after the other.
 const COMPARED_INTERVALS: usize = 8;
@@ -86,6 +88,14 @@ impl Filter {
         Ok(())
     }
 
+    /// Appends a bit for each of `values`, decoded before, strings with 32-bit offsets; set where the value passes.
+    ///
+    /// # Errors
+    /// An invalid argument if the values are of another type than the filter's, or strings of another form.
+    pub fn answer_decoded(&self, values: &Decoded, out: &mut BitBuffer) -> Result<()> {
+        self.question.answer(values, out)
+    }
+
     /// Gets the living rows of a vector, one by one.
     fn filter_few(
         &self,
@@ -105,7 +115,7 @@ impl Filter {
         let mut asked = 0..rows.len();
         selection.retain(vector, |_| asked.next().is_some_and(|index| bits.bits().get(index)));
         work.bits = bits;
-        work.scratch.push(values);
+        work.give_back(values);
         Ok(())
     }
 
@@ -133,12 +143,14 @@ impl Filter {
 }
 
 impl FilterWork {
-    /// An empty place for values of this type.
-    fn scratch(&mut self, physical: &Physical) -> Decoded {
-        let fresh = Decoded::new(physical, BytesForm::Offsets32);
-        let is_like = |used: &Decoded| {
-            std::mem::discriminant(&used.values) == std::mem::discriminant(&fresh.values)
-                && matches!(physical, Physical::Bool | Physical::Fixed(_) | Physical::Bytes)
+    /// An empty place for values of this type; [`FilterWork::give_back`] keeps it.
+    pub(crate) fn scratch(&mut self, physical: &Physical) -> Decoded {
+        let is_like = |used: &Decoded| match (physical, &used.values) {
+            (Physical::Bool, DecodedValues::Bool(_)) | (Physical::Bytes, DecodedValues::Bytes(_)) => true,
+            (Physical::Fixed(fixed), lanes) => {
+                with_decoded_lanes!(lanes, lanes => lane_bytes(lanes) == fixed.size_bytes(), false)
+            }
+            _ => false,
         };
         match self.scratch.iter().position(is_like) {
             Some(index) => {
@@ -146,8 +158,13 @@ impl FilterWork {
                 used.clear();
                 used
             }
-            None => fresh,
+            None => Decoded::new(physical, BytesForm::Offsets32),
         }
+    }
+
+    /// Keeps a place for the next time.
+    pub(crate) fn give_back(&mut self, scratch: Decoded) {
+        self.scratch.push(scratch);
     }
 
     /// The question that `make` makes of the one that `node` is asked, once per block and filter.
@@ -330,12 +347,12 @@ impl Question {
         match &self.test {
             Test::Always(verdict) => out.extend_constant(*verdict, lanes.len()),
             Test::Lanes(intervals) if intervals.list.len() <= COMPARED_INTERVALS => {
-                let narrow = |interval: &Interval| simd::Within {
-                    first: T::from_u64(interval.first as u64),
-                    span: T::from_u64(interval.span as u64),
-                };
-                let within: Vec<simd::Within<T>> = intervals.list.iter().map(narrow).collect();
-                simd::within(lanes, &within, intervals.keyed, out);
+                let mut within = [simd::Within { first: T::default(), span: T::default() }; COMPARED_INTERVALS];
+                for (within, interval) in within.iter_mut().zip(&intervals.list) {
+                    within.first = T::from_u64(interval.first as u64);
+                    within.span = T::from_u64(interval.span as u64);
+                }
+                simd::within(lanes, &within[..intervals.list.len()], intervals.keyed, out);
             }
             Test::Lanes(intervals) => {
                 push_each(lanes.len(), out, |row| intervals.search(u128::from(lanes[row].to_u64())));
@@ -419,6 +436,10 @@ pub(crate) fn extend_equal(bits: Bits<'_>, wanted: bool, out: &mut BitBuffer) {
     }
 }
 
+fn lane_bytes<T: Lane>(_: &[T]) -> usize {
+    T::BYTES
+}
+
 fn push_each(count: usize, out: &mut BitBuffer, passes: impl Fn(usize) -> bool) {
     let mut words = Words::new(out);
     (0..count).for_each(|row| words.push(passes(row)));
@@ -476,6 +497,6 @@ pub(crate) fn filter_decoded<N: Node + ?Sized>(
         start = end;
     }
     work.decoded_values += rows.len() as u64;
-    work.scratch.push(values);
+    work.give_back(values);
     Ok(())
 }

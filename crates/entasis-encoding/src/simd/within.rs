@@ -95,17 +95,49 @@ impl<T: PackedLane> Kernel for WordWithin<'_, T> {
 /// is unspecified then.
 #[must_use]
 pub fn look_up<T: Lane>(codes: &[T], bits: &[u8], out: &mut BitBuffer) -> bool {
-    let mut greatest = 0;
+    look_up_at(Level::detect(), codes, bits, out)
+}
+
+/// [`look_up`] at a given level.
+#[must_use]
+pub fn look_up_at<T: Lane>(level: Level, codes: &[T], bits: &[u8], out: &mut BitBuffer) -> bool {
+    /// More than all codes of a byte would say.
+    const BYTE_CODES: usize = 256;
+    if T::BYTES > 1 {
+        return look_up_words(codes, |code| bits.get(code).copied().unwrap_or(2), out);
+    }
+    let mut table = [2; BYTE_CODES];
+    let known = bits.len().min(BYTE_CODES);
+    table[..known].copy_from_slice(&bits[..known]);
+    #[cfg(target_arch = "x86_64")]
+    if level.or_scalar() == Level::Avx512 {
+        let (words, rest) = codes.as_chunks::<64>();
+        let mut are_known = true;
+        for codes in words {
+            // SAFETY: there are 64 codes of a byte each, and the processor has the level.
+            let (word, is_known) = unsafe { x86::look_up_64(codes.as_ptr().cast(), &table) };
+            are_known &= is_known;
+            out.extend_word(word, 64);
+        }
+        return look_up_words(rest, |code| table[code % BYTE_CODES], out) && are_known;
+    }
+    let _ = level;
+    look_up_words(codes, |code| table[code % BYTE_CODES], out)
+}
+
+/// [`look_up`] in what `bit` says of a code: 0, 1, or 2 for one that isn't known.
+fn look_up_words<T: Lane>(codes: &[T], bit: impl Fn(usize) -> u8, out: &mut BitBuffer) -> bool {
+    let mut seen = 0;
     for piece in codes.chunks(64) {
         let mut word = 0;
         for (index, code) in piece.iter().enumerate() {
-            let code = code.low_bits() as usize;
-            greatest = greatest.max(code);
-            word |= u64::from(bits.get(code).copied().unwrap_or(0)) << index;
+            let bit = bit(code.low_bits() as usize);
+            seen |= bit;
+            word |= u64::from(bit & 1) << index;
         }
         out.extend_word(word, piece.len());
     }
-    codes.is_empty() || greatest < bits.len()
+    seen < 2
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -120,6 +152,24 @@ mod x86 {
         let values = unsafe { _mm512_loadu_epi8(at) };
         let behind = _mm512_sub_epi8(values, _mm512_set1_epi8(first as i8));
         _mm512_cmple_epu8_mask(behind, _mm512_set1_epi8(span as i8))
+    }
+
+    /// The lowest bits of what the table says of 64 codes, and whether it says no more than those.
+    ///
+    /// # Safety
+    /// There are 64 codes at `at`, and the processor has AVX-512 BW and VBMI.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    pub(super) unsafe fn look_up_64(at: *const i8, table: &[u8; 256]) -> (u64, bool) {
+        // SAFETY: as the caller says; the table has four times 64 bytes.
+        let (codes, quarter) = unsafe {
+            let table = table.as_ptr().cast::<i8>();
+            (_mm512_loadu_epi8(at), [0, 64, 128, 192].map(|place| _mm512_loadu_epi8(table.add(place))))
+        };
+        let low = _mm512_permutex2var_epi8(quarter[0], codes, quarter[1]);
+        let high = _mm512_permutex2var_epi8(quarter[2], codes, quarter[3]);
+        let found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high);
+        let word = _mm512_test_epi8_mask(found, _mm512_set1_epi8(1));
+        (word, _mm512_test_epi8_mask(found, _mm512_set1_epi8(2)) == 0)
     }
 
     /// A function for lanes of one width: which of 64 lie within, the first in the lowest bit.
@@ -233,16 +283,35 @@ mod tests {
         for_each_lane!(agrees_with_the_definition);
     }
 
+    fn looks_up<T: PackedLane>() {
+        for table in [&[1u8, 0, 0, 1, 1][..], &[0, 1].repeat(100), &[1, 1, 0].repeat(85), &[0, 0, 1].repeat(5000)] {
+            let most = table.len().min(1usize.checked_shl(T::BITS).unwrap_or(usize::MAX));
+            for row_count in [0usize, 1, 63, 64, 65, 200, 1024] {
+                let numbers: Vec<usize> =
+                    test_values::random(9).take(row_count).map(|number| number as usize % most).collect();
+                let codes: Vec<T> = numbers.iter().map(|number| T::from_u64(*number as u64)).collect();
+                for level in Level::available() {
+                    let mut out: BitBuffer = [true].into_iter().collect();
+                    assert!(look_up_at(level, &codes, table, &mut out), "{level:?}");
+                    assert_eq!(
+                        out,
+                        [true].into_iter().chain(numbers.iter().map(|number| table[*number] == 1)).collect()
+                    );
+                    if most < 200 && row_count > 0 {
+                        for place in [0, row_count / 2, row_count - 1] {
+                            let mut codes = codes.clone();
+                            codes[place] = T::from_u64(most as u64);
+                            assert!(!look_up_at(level, &codes, table, &mut BitBuffer::default()), "{level:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn codes_look_up_their_bits_and_bad_ones_are_told() {
-        let bits = [1, 0, 0, 1, 1];
-        for row_count in [0usize, 1, 64, 200] {
-            let codes: Vec<u16> = (0..row_count).map(|row| (row * 7 % 5) as u16).collect();
-            let mut out = BitBuffer::default();
-            assert!(look_up(&codes, &bits, &mut out));
-            assert_eq!(out, codes.iter().map(|code| bits[*code as usize] == 1).collect());
-        }
-        assert!(!look_up(&[0u8, 5], &bits, &mut BitBuffer::default()));
+        for_each_lane!(looks_up);
         assert!(!look_up(&[0u8], &[], &mut BitBuffer::default()));
     }
 }

@@ -8,6 +8,7 @@ mod clock;
 #[cfg(feature = "text")]
 mod columns;
 mod contenders;
+mod filters;
 mod kernels;
 mod measure;
 mod source;
@@ -41,6 +42,7 @@ Examples:
   entasis bench columns data/taxi.parquet
   entasis bench access taxi.ent
   entasis bench kernels
+  entasis bench filters
   entasis bench ablation data/
   entasis bench chooser data/";
 
@@ -51,6 +53,7 @@ enum Command {
     Columns(columns::Arguments),
     Access(access::Arguments),
     Kernels(kernels::Arguments),
+    Filters(filters::Arguments),
     Ablation(ablation::Arguments),
     Chooser(chooser::Arguments),
 }
@@ -63,6 +66,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
+        Command::Filters(arguments) => filters::run(arguments, report),
         Command::Ablation(arguments) => ablation::run(arguments, report),
         Command::Chooser(arguments) => chooser::run(arguments, report),
     }
