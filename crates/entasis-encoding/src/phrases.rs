@@ -15,7 +15,13 @@ const TEXT_SHARE: usize = 16;
 const CANDIDATES: usize = 4;
 /// Bytes of strings on which candidates are tried.
 const SAMPLE_BYTES: usize = 256 << 10;
+/// Bytes of strings after which it is plain that nothing comes of it.
+const FIRST_BYTES: usize = 32 << 10;
+/// A phrase of so many bytes is taken at once.
+const LONG_PHRASE_BYTES: usize = 256;
 const NONE: u32 = u32::MAX;
+/// Bits of a place among the candidates; above them is a tag of what lies there, which tells most that differ without a look.
+const PLACE_BITS: u32 = (CANDIDATES * TEXT_BYTES).ilog2();
 
 /// A reference into a text, as it is stored: the offset in the high 16 bits, the length less one in the low.
 pub(crate) fn phrase(offset: usize, length: usize) -> u32 {
@@ -26,9 +32,9 @@ pub(crate) fn phrase(offset: usize, length: usize) -> u32 {
 /// A text, and where in it to look for a string.
 pub(crate) struct PhraseText {
     bytes: Vec<u8>,
-    /// By hash of eight bytes, the first place that has it.
+    /// By hash of eight bytes, the first place that has it, and its tag.
     heads: Vec<u32>,
-    /// For each place the next with the same hash.
+    /// For each place the next with the same hash, and its tag.
     next: Vec<u32>,
 }
 
@@ -58,6 +64,9 @@ impl PhraseText {
         let step = (total / SAMPLE_BYTES).max(1);
         // Not the strings that the candidates are: those would find themselves.
         for string in strings.iter().skip(step / 2).step_by(step) {
+            if looked_at > FIRST_BYTES && covered * 8 < looked_at {
+                return None;
+            }
             looked_at += string.len();
             candidates.visit_phrases(string, |_, offset, length| {
                 uses[offset..offset + length].iter_mut().for_each(|uses| *uses += 1);
@@ -82,8 +91,8 @@ impl PhraseText {
         let mut text = Self { heads: vec![NONE; heads], next: vec![NONE; bytes.len()], bytes };
         // From the end, so that the chains ascend: equal phrases are then found at one and the same place.
         for place in (0..(text.bytes.len() + 1).saturating_sub(MIN_PHRASE_BYTES)).rev() {
-            let slot = text.slot(place_word(&text.bytes, place));
-            text.next[place] = std::mem::replace(&mut text.heads[slot], place as u32);
+            let (slot, tag) = text.slot(place_word(&text.bytes, place));
+            text.next[place] = std::mem::replace(&mut text.heads[slot], place as u32 | tag << PLACE_BITS);
         }
         text
     }
@@ -92,8 +101,10 @@ impl PhraseText {
         &self.bytes
     }
 
-    fn slot(&self, word: u64) -> usize {
-        (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.heads.len() - 1)
+    /// The slot of eight bytes, and their tag.
+    fn slot(&self, word: u64) -> (usize, u32) {
+        let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((hash >> 32) as usize & (self.heads.len() - 1), (hash >> (u32::BITS + PLACE_BITS)) as u32)
     }
 
     /// The longest phrase that `rest` begins with, among the places that are looked at: its offset and length.
@@ -101,17 +112,28 @@ impl PhraseText {
         let word = place_word(rest, 0);
         let mut best = None;
         let mut best_length = MIN_PHRASE_BYTES - 1;
-        let mut place = self.heads[self.slot(word)];
+        let (slot, tag) = self.slot(word);
+        let mut entry = self.heads[slot];
         for _ in 0..MOST_COMPARED {
-            let Some(there) = self.bytes.get(place as usize..) else { break };
+            if entry == NONE {
+                break;
+            }
+            let place = (entry & ((1 << PLACE_BITS) - 1)) as usize;
+            let there = &self.bytes[place..];
             // What is longer than the best has the same byte behind it.
-            if there.get(best_length) == rest.get(best_length) && place_word(there, 0) == word {
+            if entry >> PLACE_BITS == tag
+                && there.get(best_length) == rest.get(best_length)
+                && place_word(there, 0) == word
+            {
                 let length = common_length(there, rest).min(MAX_PHRASE_BYTES);
                 if length > best_length {
-                    (best, best_length) = (Some((place as usize, length)), length);
+                    (best, best_length) = (Some((place, length)), length);
+                }
+                if best_length >= rest.len().min(LONG_PHRASE_BYTES) {
+                    break;
                 }
             }
-            place = self.next[place as usize];
+            entry = self.next[place];
         }
         best
     }

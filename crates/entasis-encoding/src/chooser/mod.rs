@@ -23,10 +23,13 @@ pub(crate) use shared::SharedDictionary;
 pub(crate) use statistics::{Statistics, sample_vectors};
 
 use crate::block::head::EncodedNode;
-use crate::encodings::{Encoding, REGISTRY, by_id, large::Large, validity::Validity};
+use crate::encodings::{Effort, Encoding, REGISTRY, by_id, large::Large, validity::Validity};
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, Column, LaneAccess, Lanes, Values};
 use crate::{Fixed, LARGE_VALUE_BYTES, with_lanes};
+
+/// Bytes and price below which no better encoding is looked for.
+const ENOUGH_BYTES: f64 = 40.0;
 
 /// Stores a value of the region for large values and returns its offset.
 pub(crate) type PutLarge<'a> = dyn FnMut(&[u8]) -> io::Result<u64> + 'a;
@@ -180,11 +183,18 @@ impl<'e> Encoder<'e> {
     fn candidates(&mut self, statistics: &Statistics<'_>, is_allowed: bool) -> Vec<(f64, &'static dyn Encoding)> {
         let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
         self.best_bytes = f64::MAX;
-        for encoding in REGISTRY.into_iter().filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
-            if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
-                let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows);
-                candidates.push((priced_bytes, encoding));
-                self.best_bytes = self.best_bytes.min(priced_bytes);
+        for effort in Effort::ALL {
+            // What takes so little can't be beaten by much.
+            if self.best_bytes <= ENOUGH_BYTES {
+                break;
+            }
+            let asked = REGISTRY.into_iter().filter(|encoding| encoding.effort() == effort);
+            for encoding in asked.filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
+                if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
+                    let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows);
+                    candidates.push((priced_bytes, encoding));
+                    self.best_bytes = self.best_bytes.min(priced_bytes);
+                }
             }
         }
         candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -224,6 +234,8 @@ impl<'e> Encoder<'e> {
         let likeness = Likeness::of(statistics);
         self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, likeness, children: Vec::new() });
         if let Some(trace) = self.trace {
+            // Who only gave way to others is to tell what it would have promised.
+            self.best_bytes = f64::MAX;
             trace.note(self, statistics, encoding.id());
         }
         self.encode_traced(encoding, statistics)

@@ -7,8 +7,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::distinct::{Distinct, hash_lane, same_string};
 use super::frequent::Frequent;
 use super::sorted::shared_share;
+use crate::encodings::alp::{Decimals, decimals};
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
-use crate::fsst::{Encoder, SymbolTable};
+use crate::fsst::SymbolTable;
 use crate::phrases::{Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
 use crate::{BLOCK_ROWS, Fixed, PackedLane, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
@@ -20,20 +21,24 @@ const SAMPLE_BYTES: usize = 64 << 10;
 
 /// Fewer lanes aren't looked at as text.
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
-/// Values of fewer bits could hardly become shorter.
-const SERIAL_MIN_BITS: f64 = 1.5;
+/// As text, values hardly take fewer bits: symbols have eight bytes at most.
+const SERIAL_LEAST_BITS: f64 = 1.0;
 /// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-/// The bits of a value as symbols are no fewer than this share of half a pair's entropy, about.
-const SYMBOLS_BEAT_PAIRS: f64 = 0.6;
+/// So many times half a pair's entropy are the bits of a value as symbols, at least about, or the gain is small.
+const SYMBOLS_OVER_PAIRS: f64 = 1.1;
 /// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
 const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
 const REPETITIVE: usize = 8;
+/// Codes have to be so many bits narrower than the values of a dictionary.
+pub(crate) const HARDLY_NARROWER_BITS: f64 = 0.5;
+/// Symbols leave no less of a text, about.
+pub(crate) const LEAST_SYMBOL_RATIO: f64 = 0.25;
 /// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
 const PHRASE_MIN_BYTES: usize = 8 << 10;
 const PHRASE_MIN_AVERAGE: usize = 16;
@@ -57,7 +62,13 @@ impl<'a> Statistics<'a> {
     pub fn new(column: &'a Column<'a>) -> Self {
         let (lanes, strings) = match &column.values {
             Values::Fixed(fixed, lanes) => (
-                Some(LaneStatistics { fixed: *fixed, lanes, value_bits: OnceCell::new(), serial: OnceCell::new() }),
+                Some(LaneStatistics {
+                    fixed: *fixed,
+                    lanes,
+                    value_bits: OnceCell::new(),
+                    decimals: OnceCell::new(),
+                    serial: OnceCell::new(),
+                }),
                 None,
             ),
             Values::Bytes(strings) => (None, Some(StringStatistics::new(strings))),
@@ -134,13 +145,18 @@ impl<'a> Statistics<'a> {
 
     /// True if values recur so often that nothing but a dictionary pays.
     pub fn is_repetitive(&self) -> bool {
-        self.distinct().is_some_and(|distinct| distinct * REPETITIVE < self.rows)
+        self.distinct().is_some_and(|distinct| {
+            let as_strings = self.strings().is_some_and(|strings| strings.are_repetitive(distinct));
+            as_strings || distinct * REPETITIVE < self.rows
+        })
     }
 
     /// The distinct values; `None` if they are too many for a dictionary.
     pub fn distinct_values(&self) -> Option<&Distinct> {
         let find = || {
-            let limit = (self.rows * 3 / 4).clamp(64, BLOCK_ROWS);
+            // Codes no narrower than the values are never pay.
+            let narrower = self.lanes().map_or(BLOCK_ROWS, |lanes| 1 << (lanes.value_bits() - HARDLY_NARROWER_BITS).clamp(0.0, 16.0) as u32);
+            let limit = most_distinct(self.rows).min(narrower);
             let scattered = match &self.column.values {
                 Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => is_scattered(lanes, limit, hash_lane)),
                 Values::Bytes(strings) => is_scattered(strings, limit, |string| xxh3_64(string)),
@@ -155,11 +171,17 @@ impl<'a> Statistics<'a> {
     }
 }
 
+/// More distinct values aren't worth a dictionary.
+pub(crate) fn most_distinct(rows: usize) -> usize {
+    (rows * 3 / 4).clamp(64, BLOCK_ROWS)
+}
+
 /// Facts about lanes.
 pub(crate) struct LaneStatistics<'a> {
     pub fixed: Fixed,
     lanes: &'a Lanes<'a>,
     value_bits: OnceCell<f64>,
+    decimals: OnceCell<Option<Decimals>>,
     serial: OnceCell<Option<(f64, u8)>>,
 }
 
@@ -194,19 +216,24 @@ impl<'a> LaneStatistics<'a> {
         })
     }
 
+    /// The sample as decimals; `None` where that saves nothing, or they aren't floats.
+    pub fn decimals(&self) -> Option<Decimals> {
+        *self.decimals.get_or_init(|| decimals(self.fixed, self.lanes))
+    }
+
     /// Bytes that the lanes take as text, about, and the id of the encoding for that text; `None` where that is hopeless, or can't be
     /// less than `best_bytes`.
     pub fn serial(&self, best_bytes: f64) -> Option<(f64, u8)> {
         *self.serial.get_or_init(|| {
-            if self.lanes.len() < SERIAL_MIN_ROWS || self.fixed.is_float() || self.value_bits() < SERIAL_MIN_BITS {
+            let rows = self.lanes.len();
+            let least_bytes = rows as f64 * SERIAL_LEAST_BITS / 8.0;
+            if rows < SERIAL_MIN_ROWS || self.fixed.is_float() || best_bytes < least_bytes {
                 return None;
             }
             let (pair_bits, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
                 (self.pair_bits::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
             }, (f64::MAX, false));
-            // Symbols of eight bytes at most, and hardly fewer bits than what neighbours say of each other.
-            let least_bits = (pair_bits / 2.0 * SYMBOLS_BEAT_PAIRS).max(1.0);
-            let as_symbols_may_win = least_bits * self.lanes.len() as f64 / 8.0 < best_bytes;
+            let as_symbols_may_win = pair_bits / 2.0 * SYMBOLS_OVER_PAIRS * rows as f64 / 8.0 < best_bytes;
             let pairs_recur = pair_bits < RECURRING * self.most_pair_bits();
             if !sequences_recur && (!pairs_recur || !as_symbols_may_win) {
                 return None;
@@ -229,7 +256,9 @@ impl<'a> LaneStatistics<'a> {
     /// recur.
     fn pair_bits<T: PackedLane + LaneAccess>(&self) -> f64 {
         let pair = |pair: &[T]| pair[0].low_bits().wrapping_mul(ODD) ^ pair[1].low_bits();
-        entropy_bits(self.sample::<T>().iter().step_by(2).flat_map(|vector| vector.windows(2)).map(pair).collect())
+        let pairs: Vec<u64> =
+            self.sample::<T>().iter().step_by(2).flat_map(|vector| vector.windows(2)).map(pair).collect();
+        entropy_bits(&pairs)
     }
 
     /// The most that [`Self::pair_bits`] can be: what two packed values take, or what the sample has of pairs.
@@ -261,19 +290,37 @@ fn is_scattered<T>(values: &[T], limit: usize, hash: impl Fn(&T) -> u64) -> bool
 
 /// True if sequences of values are met again, anywhere. Looks at few, chosen by what they hold: one that comes again is chosen again.
 fn sequences_recur<T: LaneAccess>(lanes: &[T]) -> bool {
-    let word = |values: &[T]| values.iter().fold(0u64, |word, value| (word ^ value.low_bits()).wrapping_mul(ODD));
-    let chosen: Vec<u64> =
-        lanes.windows(SEQUENCE_ROWS).map(word).filter(|word| word.leading_zeros() >= SEQUENCES_SHIFT).collect();
+    // A polynomial of the values, which rolls from one sequence to the next.
+    let Some((first, later)) = lanes.split_at_checked(SEQUENCE_ROWS) else { return false };
+    let mut word = first.iter().fold(0u64, |word, value| word.wrapping_mul(ODD).wrapping_add(value.low_bits()));
+    let oldest = (0..SEQUENCE_ROWS).fold(1u64, |power, _| power.wrapping_mul(ODD));
+    let mut chosen: Vec<u64> = Vec::with_capacity(lanes.len() >> (SEQUENCES_SHIFT - 1));
+    for (old, new) in lanes.iter().zip(later) {
+        let spread = word.wrapping_mul(ODD);
+        if spread.leading_zeros() >= SEQUENCES_SHIFT {
+            chosen.push(word);
+        }
+        word = spread.wrapping_add(new.low_bits()).wrapping_sub(old.low_bits().wrapping_mul(oldest));
+    }
     let count = chosen.len();
-    count >= SEQUENCES_MIN && entropy_bits(chosen) < RECURRING * (count as f64).log2()
+    count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2()
 }
 
 /// Entropy per word of these words.
-fn entropy_bits(mut words: Vec<u64>) -> f64 {
+fn entropy_bits(words: &[u64]) -> f64 {
+    // (word, how often), at most half of them used.
+    let mut slots = vec![(0u64, 0u32); (2 * words.len()).next_power_of_two()];
+    let mask = slots.len() - 1;
+    for &word in words {
+        let mut slot = (word.wrapping_mul(ODD) >> u32::BITS) as usize & mask;
+        while slots[slot].1 > 0 && slots[slot].0 != word {
+            slot = (slot + 1) & mask;
+        }
+        slots[slot] = (word, slots[slot].1 + 1);
+    }
     let count = words.len().max(1) as f64;
-    words.sort_unstable();
-    let equals = words.chunk_by(|left, right| left == right).map(|equal| equal.len() as f64);
-    equals.map(|equal| equal / count * (count / equal).log2()).sum()
+    let repeated = slots.iter().map(|slot| f64::from(slot.1)).filter(|&times| times > 1.0);
+    count.log2() - repeated.map(|times| times * times.log2()).sum::<f64>() / count
 }
 
 fn sample_starts(rows: usize) -> impl Iterator<Item = usize> {
@@ -297,10 +344,9 @@ pub(crate) struct StringStatistics<'a> {
     length_bytes: OnceCell<f64>,
 }
 
-/// A symbol table, its encoder, and encoded bytes per byte.
+/// A symbol table, and encoded bytes per byte.
 struct Trained {
     table: SymbolTable,
-    encoder: Encoder,
     ratio: f64,
 }
 
@@ -310,10 +356,9 @@ impl<'a> StringStatistics<'a> {
         Self { strings, total_bytes, symbols: OnceCell::new(), phrases: OnceCell::new(), length_bytes: OnceCell::new() }
     }
 
-    /// The symbol table trained on these strings, and its encoder.
-    pub fn symbol_table(&self) -> (&SymbolTable, &Encoder) {
-        let trained = self.trained();
-        (&trained.table, &trained.encoder)
+    /// The symbol table trained on these strings.
+    pub fn symbol_table(&self) -> &SymbolTable {
+        &self.trained().table
     }
 
     /// Encoded bytes per byte with the trained table, and the table's own size.
@@ -327,16 +372,8 @@ impl<'a> StringStatistics<'a> {
     fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
             let table = SymbolTable::train(self.strings);
-            let encoder = table.encoder();
-            let (mut encoded_bytes, mut bytes) = (0, 0);
-            for string in sample_vectors(self.strings).into_iter().flatten() {
-                bytes += string.len();
-                encoded_bytes += encoder.encoded_size_bytes(string);
-                if bytes > SAMPLE_BYTES {
-                    break;
-                }
-            }
-            Trained { table, encoder, ratio: encoded_bytes as f64 / bytes.max(1) as f64 }
+            let ratio = table.ratio(self.strings);
+            Trained { table, ratio }
         })
     }
 
@@ -395,6 +432,14 @@ impl<'a> StringStatistics<'a> {
         })
     }
 
+    /// True if a dictionary of so many values takes less than all strings as symbols, however much shorter those make either.
+    fn are_repetitive(&self, distinct: usize) -> bool {
+        let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
+        let (rows, least_bytes) = (self.strings.len() as f64, self.total_bytes as f64 * LEAST_SYMBOL_RATIO);
+        let values = distinct as f64 * (least_bytes / rows.max(1.0) + 0.75);
+        rows * code_bits / 8.0 + values + 40.0 < least_bytes + self.length_bytes()
+    }
+
     /// Bytes that one value of a dictionary of `distinct` values takes, about.
     pub fn distinct_value_bytes(&self, distinct: usize) -> f64 {
         let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
@@ -402,7 +447,7 @@ impl<'a> StringStatistics<'a> {
         let phrases = if distinct * 2 >= self.strings.len() { self.phrase_bytes() } else { None };
         let ratio = match phrases {
             _ if average * (distinct as f64) < 4096.0 => 1.0,
-            _ if distinct * REPETITIVE < self.strings.len() => SYMBOL_RATIO,
+            _ if distinct * REPETITIVE < self.strings.len() || self.are_repetitive(distinct) => SYMBOL_RATIO,
             Some(bytes) => self.symbols().0.min(1.0).min(bytes / self.total_bytes as f64),
             None => self.symbols().0.min(1.0),
         };

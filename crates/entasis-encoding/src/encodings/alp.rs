@@ -11,9 +11,9 @@
 
 use std::ops::Range;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::bitpack::{Patches, plan};
-use super::delta::differences;
+use super::delta::set_differences;
 use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -43,12 +43,11 @@ impl Encoding for Alp {
         if !encoder.may_cascade() {
             return None;
         }
-        let sample = match lanes.fixed {
-            Fixed::F32 => decimal_bytes(lanes.fixed, &lanes.sample::<u32>()),
-            Fixed::F64 => decimal_bytes(lanes.fixed, &lanes.sample::<u64>()),
-            _ => None,
-        };
-        sample.map(|bytes| bytes * lanes.scale() + 16.0)
+        lanes.decimals().map(|decimals| decimals.size_bytes * lanes.scale() + 16.0)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Some
     }
 
     fn price_bits(&self) -> f64 {
@@ -57,9 +56,12 @@ impl Encoding for Alp {
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
+        // Where nothing is gained, any powers are right: all values may be patches.
+        let found = statistics.lanes().and_then(|lanes| lanes.decimals());
+        let powers = found.map_or(Powers { exponent: 0, factor: 0 }, |decimals| decimals.powers);
         match &column.values {
-            Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode::<u32>(lanes, encoder),
-            Values::Fixed(Fixed::F64, Lanes::L64(lanes)) => encode::<u64>(lanes, encoder),
+            Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode::<u32>(lanes, powers, encoder),
+            Values::Fixed(Fixed::F64, Lanes::L64(lanes)) => encode::<u64>(lanes, powers, encoder),
             _ => Ok(None),
         }
     }
@@ -79,6 +81,14 @@ impl Encoding for Alp {
             other => Err(opening.corrupt(format!("can't hold {other}"))),
         }
     }
+}
+
+/// Floats of a sample as decimals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Decimals {
+    powers: Powers,
+    /// Bytes that they take, about.
+    pub size_bytes: f64,
 }
 
 /// By which powers of ten an integer stands for a float.
@@ -138,51 +148,103 @@ impl AlpLane for u32 {
 /// Powers are tried on this many values of the sample, the best few on all of it.
 const TRIAL_VALUES: usize = 32;
 const FINALISTS: usize = 3;
+/// Where at most one in so many values doesn't come back, nothing else is tried.
+const FEW_EXCEPTIONS: usize = 256;
+/// So many decimals more are tried than all of the few values have.
+const MORE_DECIMALS: u8 = 2;
 /// An exponent at which multiplying by 10^−e is right for most decimals (ALP §3.1 finds 14 chosen most often).
 const USUAL_EXPONENT: u8 = 14;
 
-/// The powers that make the sample smallest and its predicted bytes; `None` where that saves nothing.
+/// The powers that make the sample smallest; `None` where that saves nothing.
 ///
 /// The number of decimals, e − f, decides how large the integers are, e alone how exactly they come back. So the decimals are
 /// found first, at the usual exponent and at the least, and then the exponent.
-fn best<T: AlpLane>(sample: &[&[T]]) -> Option<(Powers, f64)> {
+fn best<T: AlpLane>(sample: &[&[T]]) -> Option<Decimals> {
     let rows: usize = sample.iter().map(|vector| vector.len()).sum();
     let step = (rows / TRIAL_VALUES).max(1);
-    let trial: Vec<T> =
+    let values: Vec<T> =
         sample.iter().flat_map(|vector| vector.iter().step_by(step).copied()).take(TRIAL_VALUES).collect();
-    let mut scratch = Scratch::default();
-    let mut tried: Vec<(f64, Powers)> = Vec::with_capacity(64);
-    let mut try_powers = |exponent: u8, decimals: u8, tried: &mut Vec<(f64, Powers)>| {
-        let powers = Powers { exponent, factor: exponent - decimals };
-        if tried.iter().all(|&(_, seen)| seen != powers) {
-            tried.push((scratch.size_bytes(&[&trial], powers), powers));
-        }
-    };
+    let mut trials = Trials { values: &values, tried: Vec::with_capacity(64), scratch: Scratch::default() };
+    let usual = USUAL_EXPONENT.min(T::MAX_EXPONENT);
+    let mut most_decimals = T::MAX_EXPONENT;
     for decimals in 0..=T::MAX_EXPONENT {
-        try_powers(decimals, decimals, &mut tried);
-        if decimals <= USUAL_EXPONENT.min(T::MAX_EXPONENT) {
-            try_powers(USUAL_EXPONENT.min(T::MAX_EXPONENT), decimals, &mut tried);
+        if decimals > most_decimals {
+            break;
+        }
+        let all_come_back = trials.add(decimals, decimals) | (decimals <= usual && trials.add(usual, decimals));
+        // More decimals only make larger integers, but other values may have a few more.
+        if all_come_back {
+            most_decimals = most_decimals.min(decimals + MORE_DECIMALS);
         }
     }
-    let cheapest = |tried: &[(f64, Powers)]| tried.iter().min_by(|left, right| left.0.total_cmp(&right.0)).copied();
-    let (size, Powers { exponent, factor }) = cheapest(&tried)?;
-    if size >= (trial.len() * T::BYTES) as f64 {
+    let cheapest = *trials.tried.iter().min_by(|left, right| left.size_bytes.total_cmp(&right.size_bytes))?;
+    if cheapest.size_bytes >= (values.len() * T::BYTES) as f64 {
         return None;
     }
-    for other in exponent - factor..=T::MAX_EXPONENT {
-        try_powers(other, exponent - factor, &mut tried);
+    let Powers { exponent, factor } = cheapest.powers;
+    if cheapest.exceptions > 0 {
+        for other in exponent - factor..=T::MAX_EXPONENT {
+            trials.add(other, exponent - factor);
+        }
     }
-    tried.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let finalists = tried.iter().take(FINALISTS).map(|&(_, powers)| (powers, scratch.size_bytes(sample, powers)));
-    let best = finalists.min_by(|left, right| left.1.total_cmp(&right.1))?;
-    (best.1 < (rows * T::BYTES) as f64).then_some(best)
+    let Trials { mut tried, mut scratch, .. } = trials;
+    tried.sort_by(|left, right| left.size_bytes.total_cmp(&right.size_bytes));
+    let mut best = Decimals { powers: cheapest.powers, size_bytes: (rows * T::BYTES) as f64 };
+    let hopeless = best.size_bytes;
+    for trial in tried.iter().take(FINALISTS) {
+        let (size_bytes, exceptions) = scratch.size_bytes(sample, trial.powers, best.size_bytes);
+        if size_bytes < best.size_bytes {
+            best = Decimals { powers: trial.powers, size_bytes };
+        }
+        if exceptions * FEW_EXCEPTIONS <= rows {
+            break;
+        }
+    }
+    (best.size_bytes < hopeless).then_some(best)
+}
+
+/// Powers tried on a few values.
+struct Trials<'a, T> {
+    values: &'a [T],
+    tried: Vec<Trial>,
+    scratch: Scratch<T>,
+}
+
+#[derive(Clone, Copy)]
+struct Trial {
+    powers: Powers,
+    size_bytes: f64,
+    exceptions: usize,
+}
+
+impl<T: AlpLane> Trials<'_, T> {
+    /// Tries powers that weren't tried before; true if all values come back by them.
+    fn add(&mut self, exponent: u8, decimals: u8) -> bool {
+        let powers = Powers { exponent, factor: exponent - decimals };
+        if self.tried.iter().any(|trial| trial.powers == powers) {
+            return false;
+        }
+        let (size_bytes, exceptions) =
+            self.scratch.size_bytes(&[self.values], powers, (self.values.len() * T::BYTES) as f64);
+        self.tried.push(Trial { powers, size_bytes, exceptions });
+        exceptions == 0
+    }
+}
+
+/// Floats as decimals; `None` where that saves nothing, or they aren't floats.
+pub(crate) fn decimals(fixed: Fixed, lanes: &Lanes<'_>) -> Option<Decimals> {
+    match (fixed, lanes) {
+        (Fixed::F32, Lanes::L32(lanes)) => best::<u32>(&crate::chooser::sample_vectors(lanes)),
+        (Fixed::F64, Lanes::L64(lanes)) => best::<u64>(&crate::chooser::sample_vectors(lanes)),
+        _ => None,
+    }
 }
 
 /// Predicted bytes of these vectors as decimals; `None` where that saves nothing, or they aren't floats.
 pub(crate) fn decimal_bytes<T: LaneAccess>(fixed: Fixed, vectors: &[&[T]]) -> Option<f64> {
     fn of<T: LaneAccess, F: AlpLane>(vectors: &[&[T]]) -> Option<f64> {
         let vectors: Option<Vec<&[F]>> = vectors.iter().map(|vector| F::lent(&T::lanes(vector))).collect();
-        best::<F>(&vectors?).map(|choice| choice.1)
+        best::<F>(&vectors?).map(|decimals| decimals.size_bytes)
     }
     match fixed {
         Fixed::F32 => of::<T, u32>(vectors),
@@ -194,37 +256,46 @@ pub(crate) fn decimal_bytes<T: LaneAccess>(fixed: Fixed, vectors: &[&[T]]) -> Op
 /// Memory for trials.
 struct Scratch<T> {
     integers: Vec<T>,
+    differences: Vec<T>,
     exceptions: Vec<u32>,
 }
 
 impl<T> Default for Scratch<T> {
     fn default() -> Self {
-        Self { integers: Vec::with_capacity(VECTOR_ROWS), exceptions: Vec::new() }
+        Self { integers: Vec::new(), differences: Vec::new(), exceptions: Vec::new() }
     }
 }
 
 impl<T: AlpLane> Scratch<T> {
-    /// Predicted bytes of these vectors with these powers.
-    fn size_bytes(&mut self, vectors: &[&[T]], powers: Powers) -> f64 {
-        let mut size = 0.0;
+    /// Predicted bytes of these vectors with these powers, infinite if exceptions alone take `most_bytes`; and how many exceptions
+    /// there were until then.
+    fn size_bytes(&mut self, vectors: &[&[T]], powers: Powers, most_bytes: f64) -> (f64, usize) {
+        let (mut size, mut exceptions) = (0.0, 0);
+        let (encode, decode) = (T::encoding(powers), T::decoding(powers));
         for vector in vectors {
             self.integers.clear();
             self.exceptions.clear();
-            let (encode, decode) = (T::encoding(powers), T::decoding(powers));
             simd::alp_encode(vector, encode, decode, &mut self.integers, &mut self.exceptions);
+            exceptions += self.exceptions.len();
+            size += (self.exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES)) as f64;
+            if size >= most_bytes {
+                return (f64::INFINITY, exceptions);
+            }
             smooth(&mut self.integers, &self.exceptions);
-            let patch_bytes = self.exceptions.len() * (PATCH_POSITION_BYTES + T::BYTES);
             // The integers may be packed, or their differences.
             let packed = plan(&self.integers, true).size_bytes();
-            let as_differences = plan(&differences(&self.integers), true).size_bytes() + T::BYTES as f64;
-            size += packed.min(as_differences) + patch_bytes as f64;
+            set_differences(&self.integers, &mut self.differences);
+            size += packed.min(plan(&self.differences, true).size_bytes() + T::BYTES as f64);
         }
-        size
+        (size, exceptions)
     }
 }
 
 /// Gives exceptions the integer of a neighbour, so that they don't widen their vector.
 fn smooth<T: Copy + Default>(integers: &mut [T], exceptions: &[u32]) {
+    if exceptions.is_empty() {
+        return;
+    }
     let mut next = exceptions.iter().peekable();
     let first_good = (0..integers.len()).find(|&index| next.next_if_eq(&&(index as u32)).is_none());
     let mut last = first_good.map_or(T::default(), |index| integers[index]);
@@ -237,10 +308,7 @@ fn smooth<T: Copy + Default>(integers: &mut [T], exceptions: &[u32]) {
     }
 }
 
-fn encode<T: AlpLane>(lanes: &[T], encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
-    let sample = crate::chooser::sample_vectors(lanes);
-    // Where nothing is gained, any powers are right: all values may be patches.
-    let powers = best(&sample).map_or(Powers { exponent: 0, factor: 0 }, |choice| choice.0);
+fn encode<T: AlpLane>(lanes: &[T], powers: Powers, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
     let (mut integers, mut exceptions) = (Vec::with_capacity(lanes.len()), Vec::new());
     let (mut positions, mut patches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for vector in lanes.chunks(VECTOR_ROWS) {

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::bitpack::plan;
 use super::delta::differences;
 use super::node::{Node, Opening, lanes_mut};
@@ -59,6 +59,10 @@ impl Encoding for AlpRd {
         };
         // Lanes that lie there as they are come out at once: a split has to save a bit at least.
         (bits + 1.0 < most).then(|| statistics.rows as f64 * bits / 8.0 + 40.0)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Some
     }
 
     fn price_bits(&self) -> f64 {

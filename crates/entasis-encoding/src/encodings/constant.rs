@@ -49,11 +49,11 @@ impl Encoding for Constant {
             }
             Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => {
                 lanes[0].write(&mut parameters);
-                lanes.iter().all(|&lane| lane == lanes[0])
+                statistics.is_constant()
             }),
             Values::Bytes(strings) => {
                 parameters.extend_from_slice(&strings[0][..strings[0].len().min(MAX_VALUE_BYTES)]);
-                strings[0].len() <= MAX_VALUE_BYTES && strings.iter().all(|&string| string == strings[0])
+                strings[0].len() <= MAX_VALUE_BYTES && statistics.is_constant()
             }
             _ => false,
         };

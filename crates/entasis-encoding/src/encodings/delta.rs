@@ -78,14 +78,21 @@ impl Encoding for Delta {
 
 /// Each value less the one before it; the first is given the second's difference, so that it costs nothing.
 pub(crate) fn differences<T: PackedLane>(values: &[T]) -> Vec<T> {
-    let mut differences = Vec::with_capacity(values.len());
+    let mut differences = Vec::new();
+    set_differences(values, &mut differences);
+    differences
+}
+
+/// Replaces what is in `differences` by those of these values.
+pub(crate) fn set_differences<T: PackedLane>(values: &[T], differences: &mut Vec<T>) {
+    differences.clear();
+    differences.reserve(values.len());
     if let [first, second, ..] = values {
         differences.push(second.subtract(*first));
-        differences.extend(values.windows(2).map(|pair| pair[1].subtract(pair[0])));
+        differences.extend(values.iter().zip(&values[1..]).map(|(value, next)| next.subtract(*value)));
     } else {
         differences.resize(values.len(), T::default());
     }
-    differences
 }
 
 fn encode<T: PackedLane + LaneAccess>(lanes: &[T], fixed: Fixed, encoder: &mut Encoder<'_>) -> Result<EncodedNode> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
@@ -19,6 +19,8 @@ use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
 use crate::block::parts::Part;
+use crate::chooser::distinct::Distinct;
+use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
 use crate::filter::{FilterWork, Question};
@@ -48,7 +50,7 @@ impl Encoding for Dictionary {
         let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
-            (Some(lanes), _) if code_bits + 0.5 > lanes.value_bits() => return None,
+            (Some(lanes), _) if code_bits + HARDLY_NARROWER_BITS > lanes.value_bits() => return None,
             (Some(lanes), _) => lanes.value_bits() / 8.0,
             (None, Some(strings)) => {
                 // The chunk's values stay in the order in which they came; a block's own may be sorted.
@@ -67,6 +69,10 @@ impl Encoding for Dictionary {
             .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
         let codes = if encoder.may_cascade_below(1) { packed.min(in_runs).min(sparse) } else { packed };
         Some(codes + fresh as f64 * value_bytes + 40.0)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Some
     }
 
     fn price_bits(&self) -> f64 {
@@ -90,7 +96,18 @@ impl Encoding for Dictionary {
             let codes = encoder.unsigned_child(&shared.codes, shared.values as u64 - 1)?;
             return Ok(Some(self.node(column.rows, parameters, vec![codes])));
         }
-        let Some(distinct) = statistics.distinct_values() else { return Ok(None) };
+        // Whoever asks for a dictionary gets one also where the chooser wouldn't look for one.
+        let any;
+        let distinct = match statistics.distinct_values() {
+            Some(distinct) => distinct,
+            None => match Distinct::of(column, most_distinct(column.rows)) {
+                Some(distinct) => {
+                    any = distinct;
+                    &any
+                }
+                None => return Ok(None),
+            },
+        };
         let sorted = match &column.values {
             Values::Bytes(strings) => sorted(distinct, strings),
             _ => None,

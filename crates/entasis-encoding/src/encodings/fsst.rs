@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows};
 use super::strings::{
     Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
@@ -22,6 +22,7 @@ use super::strings::{
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::block::parts::made_once;
+use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
@@ -51,8 +52,15 @@ impl Encoding for Fsst {
         if strings.total_bytes < MIN_BYTES {
             return None;
         }
+        if strings.total_bytes as f64 * LEAST_SYMBOL_RATIO + strings.length_bytes() > encoder.best_bytes() {
+            return None;
+        }
         let (ratio, table_bytes) = strings.symbols();
         Some(strings.total_bytes as f64 * ratio + table_bytes + strings.length_bytes() + 20.0)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Much
     }
 
     fn price_bits(&self) -> f64 {
@@ -62,12 +70,10 @@ impl Encoding for Fsst {
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };
-        let Some((table, symbols)) = statistics.strings().map(|strings| strings.symbol_table()) else {
-            return Ok(None);
-        };
+        let Some(table) = statistics.strings().map(|strings| strings.symbol_table()) else { return Ok(None) };
         let total: usize = strings.iter().map(|string| string.len()).sum();
         let (mut codes, mut ends) = (Vec::with_capacity(total / 2), Vec::with_capacity(column.rows));
-        symbols.encode_many(strings, &mut codes, &mut ends);
+        table.with_encoder(|symbols| symbols.encode_many(strings, &mut codes, &mut ends));
         let lengths: Vec<u32> = ends.iter().scan(0, |start, &end| Some(end - std::mem::replace(start, end))).collect();
         let ends: Vec<u64> = ends.into_iter().map(u64::from).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);

@@ -45,6 +45,11 @@ pub(crate) trait Encoding: Sync {
     /// column or is hopeless for it.
     fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64>;
 
+    /// How much it takes to predict. What takes least is asked first, so that others needn't look closely where they can't win.
+    fn effort(&self) -> Effort {
+        Effort::Little
+    }
+
     /// Bits per value that a slower decode is held to cost, in the currency of predicted bytes.
     fn price_bits(&self) -> f64 {
         0.0
@@ -55,6 +60,22 @@ pub(crate) trait Encoding: Sync {
 
     /// Parses and checks the node's parameters, without touching the body.
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Node>>;
+}
+
+/// What it takes to predict the bytes of an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// A look at a sample, or one simple pass.
+    Little,
+    /// Values are told apart, or tried in several ways.
+    Some,
+    /// Something is learned from the values.
+    Much,
+}
+
+impl Effort {
+    /// All, the least first.
+    pub const ALL: [Self; 3] = [Self::Little, Self::Some, Self::Much];
 }
 
 /// Every encoding of this version, by ascending id.

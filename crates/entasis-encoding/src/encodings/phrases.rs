@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, decode_child};
 use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
 use crate::block::body::Body;
@@ -48,7 +48,15 @@ impl Encoding for Phrases {
         if !encoder.may_cascade() || !encoder.may_have_phrases() || statistics.recurs() {
             return None;
         }
+        // Each string takes a count, and hardly less than a phrase.
+        if 2.0 * statistics.rows as f64 + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+            return None;
+        }
         statistics.strings()?.phrase_bytes()
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Much
     }
 
     fn price_bits(&self) -> f64 {

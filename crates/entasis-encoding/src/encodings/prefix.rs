@@ -12,12 +12,13 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::bitpack::plan;
 use super::node::{Node, Opening, bound_of_rows, decode_child};
 use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
+use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
@@ -55,15 +56,26 @@ impl Encoding for Prefix {
         if (shared_bytes as f64) < bytes as f64 * MIN_SHARED || statistics.is_repetitive() {
             return None;
         }
+        let scale = facts.total_bytes as f64 / bytes.max(1) as f64;
+        let least_bytes = (bytes - shared_bytes) as f64 * LEAST_SYMBOL_RATIO * scale + facts.length_bytes();
+        if least_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+            return None;
+        }
         let mut taken: f64 = shared.iter().map(|vector| plan(vector, false).size_bytes()).sum();
         let (mut looked_at, mut rest_bytes) = (0, 0);
         let rests = vectors.iter().flat_map(|vector| vector.iter()).zip(shared.iter().flatten());
-        for rest in rests.map(|(string, &shared)| &string[usize::from(shared)..]).step_by(LOOKED_AT) {
-            looked_at += rest.len();
-            rest_bytes += rest.len().min(facts.symbol_table().1.encoded_size_bytes(rest));
-        }
+        facts.symbol_table().with_encoder(|encoder| {
+            for rest in rests.map(|(string, &shared)| &string[usize::from(shared)..]).step_by(LOOKED_AT) {
+                looked_at += rest.len();
+                rest_bytes += rest.len().min(encoder.encoded_size_bytes(rest));
+            }
+        });
         taken += (bytes - shared_bytes) as f64 * rest_bytes as f64 / looked_at.max(1) as f64;
-        Some(taken * facts.total_bytes as f64 / bytes.max(1) as f64 + facts.length_bytes() + 40.0)
+        Some(taken * scale + facts.length_bytes() + 40.0)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Much
     }
 
     fn price_bits(&self) -> f64 {

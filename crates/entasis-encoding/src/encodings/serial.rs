@@ -10,7 +10,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::node::{Node, Opening, decode_child, lanes_mut, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -40,6 +40,10 @@ impl Encoding for Serial {
         }
         let price_bytes = self.price_bits() * statistics.rows as f64 / 8.0;
         Some(statistics.lanes()?.serial((encoder.best_bytes() - price_bytes) / MARGIN)?.0 * MARGIN)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Much
     }
 
     fn price_bits(&self) -> f64 {

@@ -9,13 +9,13 @@
 
 use std::ops::Range;
 
-use super::Encoding;
+use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::ranked::{Ranked, ranks};
 use super::strings::{bytes_mut, extend_repeated};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
-use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes};
+use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes, statistics::LEAST_SYMBOL_RATIO};
 use crate::error::{Error, Result};
 use crate::filter::{FilterWork, Question, spread_found};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
@@ -41,17 +41,28 @@ impl Encoding for Sparse {
             return None;
         }
         let frequent = statistics.frequent()?;
+        if frequent.which_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+            return None;
+        }
         let others = match (&statistics.column.values, statistics.strings()) {
             // Where strings recur, the codes of a dictionary may be sparse.
             (Values::Bytes(_), Some(_)) if statistics.is_repetitive() => return None,
             (Values::Bytes(all), Some(strings)) => {
                 let frequent_rows = statistics.rows as f64 - frequent.other_rows;
                 let other_bytes = strings.total_bytes as f64 - frequent_rows * all[frequent.row].len() as f64;
+                let least_bytes = frequent.which_bytes + other_bytes * LEAST_SYMBOL_RATIO;
+                if least_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+                    return None;
+                }
                 other_bytes.max(0.0) * strings.symbols().0.min(1.0) + frequent.other_rows
             }
             _ => other_lane_bytes(statistics, frequent, encoder.may_cascade_below(1))?,
         };
         Some(frequent.which_bytes + others)
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Some
     }
 
     fn price_bits(&self) -> f64 {

@@ -56,6 +56,16 @@ impl SymbolTable {
         (0..self.symbol_count).map(|code| self.symbols.get(code as u8))
     }
 
+    /// Encoded bytes per byte of such strings, as a sample of them shows.
+    pub fn ratio(&self, strings: &[&[u8]]) -> f64 {
+        train::ratio(self, strings)
+    }
+
+    /// Lends an encoder that uses these symbols, in memory that the thread keeps for the next; `visit` may not ask for another.
+    pub fn with_encoder<R>(&self, visit: impl FnOnce(&Encoder) -> R) -> R {
+        train::with_encoder(self, visit)
+    }
+
     /// An encoder that uses these symbols.
     pub fn encoder(&self) -> Encoder {
         Encoder::new(self)

@@ -7,7 +7,7 @@ use super::encode::{LONG_SLOTS, long_slot};
 use super::{Encoder, SymbolTable};
 use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
 
-/// Bytes of strings that symbols are chosen from.
+/// Bytes of strings that symbols are chosen from, and as many others on which they are tried.
 const SAMPLE_BYTES: usize = 16 << 10;
 
 /// The most that one string gives to the sample at a time.
@@ -20,7 +20,7 @@ const ROUNDS: [usize; 5] = [1, 2, 4, 6, 8];
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A string of up to 8 bytes that is or may become a symbol.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Symbol {
     /// The first byte lowest; zero beyond the length.
     word: u64,
@@ -43,6 +43,26 @@ pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
     TRAINER.with_borrow_mut(|trainer| trainer.train(strings))
 }
 
+/// Encoded bytes per byte of such strings, as a sample shows.
+pub(super) fn ratio(table: &SymbolTable, strings: &[&[u8]]) -> f64 {
+    with_encoder(table, |encoder| {
+        let (mut encoded_bytes, mut bytes) = (0, 0);
+        for piece in sample(strings, TRIAL) {
+            encoded_bytes += encoder.encoded_size_bytes(piece);
+            bytes += piece.len();
+        }
+        encoded_bytes as f64 / bytes.max(1) as f64
+    })
+}
+
+/// Lends the thread's encoder, made one of this table.
+pub(super) fn with_encoder<R>(table: &SymbolTable, visit: impl FnOnce(&Encoder) -> R) -> R {
+    TRAINER.with_borrow_mut(|trainer| {
+        trainer.encoder.reset(table);
+        visit(&trainer.encoder)
+    })
+}
+
 thread_local! {
     static TRAINER: RefCell<Trainer> = RefCell::new(Trainer { encoder: table_of(&[]).encoder(), counts: Counts::new() });
 }
@@ -55,7 +75,7 @@ struct Trainer {
 
 impl Trainer {
     fn train(&mut self, strings: &[&[u8]]) -> SymbolTable {
-        let sample = sample(strings);
+        let sample = sample(strings, TRAINING);
         let mut symbols = Vec::new();
         for eighths in ROUNDS {
             self.encoder.reset(&table_of(&symbols));
@@ -75,8 +95,12 @@ fn table_of(symbols: &[Symbol]) -> SymbolTable {
     SymbolTable::new(symbols).expect("at most 255 symbols of 1 to 8 bytes")
 }
 
+/// Where a sample begins to pick.
+const TRAINING: u64 = 1;
+const TRIAL: u64 = 1 << 32;
+
 /// Pieces of strings from all over the input, in no order: all of them where they fit into [`SAMPLE_BYTES`].
-fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
+fn sample<'a>(strings: &[&'a [u8]], first_pick: u64) -> Vec<&'a [u8]> {
     let total_bytes: usize = strings.iter().map(|string| string.len()).sum();
     if total_bytes <= SAMPLE_BYTES {
         return strings.to_vec();
@@ -85,7 +109,7 @@ fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let (mut pieces, mut size_bytes) = (Vec::new(), 0);
     // Picks that meet empty strings add nothing: their number is bounded as well.
     for pick in 0..strings.len().max(SAMPLE_BYTES) as u64 {
-        let fraction = (pick + 1).wrapping_mul(GOLDEN);
+        let fraction = (first_pick + pick).wrapping_mul(GOLDEN);
         let string = strings[scale(fraction, strings.len())];
         // Long strings give a piece from another place each time.
         let start = scale(fraction.wrapping_mul(GOLDEN), string.len().saturating_sub(PIECE_BYTES) + 1);
@@ -113,30 +137,34 @@ const FIRST_BYTE_UNIT: usize = 256;
 /// How often each unit occurred in the encoded sample, and each behind another.
 struct Counts {
     single: [u32; UNITS],
-    /// At `first * UNITS + second`.
-    pair: Vec<u32>,
-    /// Where `pair` is not zero.
-    pairs_seen: Vec<u32>,
+    /// At `first * UNITS + second` the place in `pairs`, plus one, of a pair that occurred; so that what is counted stays near.
+    place: Vec<u16>,
+    /// `first * UNITS + second`, and how often.
+    pairs: Vec<(u32, u32)>,
 }
 
 impl Counts {
     fn new() -> Self {
-        Self { single: [0; UNITS], pair: vec![0; UNITS * UNITS], pairs_seen: Vec::new() }
+        Self { single: [0; UNITS], place: vec![0; UNITS * UNITS], pairs: Vec::new() }
     }
 
     fn clear(&mut self) {
         self.single.fill(0);
-        for pair in self.pairs_seen.drain(..) {
-            self.pair[pair as usize] = 0;
+        for (pair, _) in self.pairs.drain(..) {
+            self.place[pair as usize] = 0;
         }
     }
 
+    #[inline(always)]
     fn add_pair(&mut self, first: usize, second: usize) {
         let pair = first * UNITS + second;
-        if self.pair[pair] == 0 {
-            self.pairs_seen.push(pair as u32);
+        let place = &mut self.place[pair];
+        if *place == 0 {
+            // Far fewer pairs than 2^16: at most two for each byte of the sample.
+            self.pairs.push((pair as u32, 0));
+            *place = self.pairs.len() as u16;
         }
-        self.pair[pair] += 1;
+        self.pairs[usize::from(*place) - 1].1 += 1;
     }
 
     fn add(&mut self, encoder: &Encoder, piece: &[u8]) {
@@ -165,33 +193,33 @@ impl Counts {
             Some(byte) => Symbol::of_byte(byte as u8),
             None => symbols[unit],
         };
-        let mut candidates: Vec<(Symbol, u64)> = Vec::new();
+        let mut candidates = Vec::with_capacity(4 * MOST_CANDIDATES);
+        // What a candidate saves in the high half, and in the low one its place, so that of equal ones the first comes first.
+        let mut gains: Vec<u64> = Vec::with_capacity(4 * MOST_CANDIDATES);
         let mut add = |symbol: Symbol, count: u32| {
             let bytes = if symbol.length == 1 { SINGLE_GAIN } else { symbol.length as u64 };
-            candidates.push((symbol, bytes * u64::from(count)));
+            gains.push((bytes * u64::from(count)) << 32 | u64::from(u32::MAX - candidates.len() as u32));
+            candidates.push(symbol);
         };
         for (index, &count) in self.single.iter().enumerate().filter(|(_, count)| **count > 0) {
             add(unit(index), count);
         }
         // What was seen once is chance, and most of the pairs.
-        for &pair in self.pairs_seen.iter().filter(|&&pair| self.pair[pair as usize] > 1) {
+        for &(pair, count) in self.pairs.iter().filter(|(_, count)| *count > 1) {
             let (first, second) = (unit(pair as usize / UNITS), unit(pair as usize % UNITS));
             if first.length < SYMBOL_MAX_BYTES {
-                add(first.join(second), self.pair[pair as usize]);
+                add(first.join(second), count);
             }
         }
         // The order of what saves least doesn't matter: it stays out.
-        if candidates.len() > MOST_CANDIDATES {
-            candidates.select_nth_unstable_by_key(MOST_CANDIDATES, |&(symbol, gain)| (std::cmp::Reverse(gain), symbol));
-            candidates.truncate(MOST_CANDIDATES);
+        if gains.len() > MOST_CANDIDATES {
+            gains.select_nth_unstable_by(MOST_CANDIDATES, |left, right| right.cmp(left));
+            gains.truncate(MOST_CANDIDATES);
         }
-        // Several pairs may join into the same symbol.
-        candidates.sort_unstable();
-        candidates.dedup_by(|(symbol, gain), (kept, kept_gain)| {
-            let same = symbol == kept;
-            *kept_gain += if same { *gain } else { 0 };
-            same
-        });
+        gains.sort_unstable_by(|left, right| right.cmp(left));
+        let mut candidates: Vec<(Symbol, u64)> =
+            gains.iter().map(|&gain| (candidates[(u32::MAX - gain as u32) as usize], gain >> 32)).collect();
+        join_equal(&mut candidates);
         candidates.sort_by_key(|&(_, gain)| std::cmp::Reverse(gain));
         let mut slot_taken = [false; LONG_SLOTS];
         let has_slot = |(symbol, _): &(Symbol, u64)| {
@@ -199,4 +227,33 @@ impl Counts {
         };
         candidates.into_iter().filter(has_slot).take(ESCAPE.into()).map(|(symbol, _)| symbol).collect()
     }
+}
+
+/// Gives the first of equal candidates what all of them save; several pairs may join into the same symbol.
+fn join_equal(candidates: &mut Vec<(Symbol, u64)>) {
+    const SLOTS: usize = (2 * MOST_CANDIDATES).next_power_of_two();
+    // Places in `candidates`, plus one.
+    let mut slots = [0u16; SLOTS];
+    let mut kept = 0;
+    for index in 0..candidates.len() {
+        let (symbol, gain) = candidates[index];
+        let hash = (symbol.word ^ symbol.length as u64).wrapping_mul(GOLDEN);
+        let mut slot = (hash >> (u64::BITS - SLOTS.ilog2())) as usize;
+        loop {
+            match slots[slot] {
+                0 => {
+                    candidates[kept] = (symbol, gain);
+                    kept += 1;
+                    slots[slot] = kept as u16;
+                    break;
+                }
+                place if candidates[usize::from(place) - 1].0 == symbol => {
+                    candidates[usize::from(place) - 1].1 += gain;
+                    break;
+                }
+                _ => slot = (slot + 1) % SLOTS,
+            }
+        }
+    }
+    candidates.truncate(kept);
 }
