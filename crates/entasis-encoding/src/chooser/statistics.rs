@@ -21,16 +21,16 @@ const SAMPLE_BYTES: usize = 64 << 10;
 
 /// Fewer lanes aren't looked at as text.
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
-/// As text, values hardly take fewer bits: symbols have eight bytes at most.
-const SERIAL_LEAST_BITS: f64 = 1.0;
+/// Values that take no more bits could hardly become shorter as text.
+const SERIAL_LEAST_BITS: f64 = 0.4;
 /// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-/// So many times half a pair's entropy are the bits of a value as symbols, at least about, or the gain is small.
-const SYMBOLS_OVER_PAIRS: f64 = 1.1;
+/// The bits of a value as symbols are no fewer than this share of half a pair's entropy, or hardly ever.
+const SYMBOLS_OVER_PAIRS: f64 = 0.85;
 /// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
 const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -432,8 +432,12 @@ impl<'a> StringStatistics<'a> {
         })
     }
 
-    /// True if a dictionary of so many values takes less than all strings as symbols, however much shorter those make either.
+    /// True if a dictionary of so many values takes less than all strings as symbols, however much shorter those make either. Where
+    /// phrases may be looked for, that isn't said.
     fn are_repetitive(&self, distinct: usize) -> bool {
+        if distinct * 2 >= self.strings.len() {
+            return false;
+        }
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
         let (rows, least_bytes) = (self.strings.len() as f64, self.total_bytes as f64 * LEAST_SYMBOL_RATIO);
         let values = distinct as f64 * (least_bytes / rows.max(1.0) + 0.75);
