@@ -9,7 +9,7 @@ pub(crate) const MIN_PHRASE_BYTES: usize = 8;
 /// A phrase has at most this many bytes.
 pub(crate) const MAX_PHRASE_BYTES: usize = 1 << 16;
 /// Places of the text that are compared with a string before the best of them is taken.
-const MOST_COMPARED: usize = 12;
+const MOST_COMPARED: usize = 8;
 /// The text's share in all bytes, and how many times as much is looked at to find it.
 const TEXT_SHARE: usize = 16;
 const CANDIDATES: usize = 4;
@@ -17,8 +17,8 @@ const CANDIDATES: usize = 4;
 const SAMPLE_BYTES: usize = 256 << 10;
 /// Bytes of strings after which it is plain that nothing comes of it.
 const FIRST_BYTES: usize = 32 << 10;
-/// A phrase of so many bytes is taken at once.
-const LONG_PHRASE_BYTES: usize = 256;
+/// A phrase of so many bytes is taken at once: longer ones take fewer bytes, but where all take the first one, fewer are different.
+const LONG_PHRASE_BYTES: usize = 32;
 const NONE: u32 = u32::MAX;
 /// Bits of a place among the candidates; above them is a tag of what lies there, which tells most that differ without a look.
 const PLACE_BITS: u32 = (CANDIDATES * TEXT_BYTES).ilog2();

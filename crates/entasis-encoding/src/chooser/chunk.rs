@@ -99,6 +99,9 @@ impl ChunkEncoder {
         let root = encoder.root(column)?;
         let (distinct, learned) = (encoder.distinct(), encoder.learned);
         self.hint = learned;
+        if let (true, Some(hint)) = (only, &mut self.hint) {
+            hint.forget_lessons();
+        }
         self.block_count += 1;
         Ok(EncodedBlock { distinct, ..finished(&root, &self.physical, decoded_size_bytes(column, true), false) })
     }

@@ -1,5 +1,6 @@
 //! The value that most rows have, where there is one: what `Sparse` leaves out, and what makes codes of a dictionary sparse.
 
+use super::distinct::Distinct;
 use super::statistics::Statistics;
 use crate::encodings::alp::decimal_bytes;
 use crate::encodings::bitpack::plan;
@@ -24,11 +25,13 @@ pub(crate) struct Frequent {
 }
 
 impl Frequent {
-    /// Looks for it; `None` where no value has a good share of the rows.
-    pub fn of(statistics: &Statistics<'_>) -> Option<Self> {
-        match &statistics.column.values {
-            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => find(lanes)),
-            Values::Bytes(strings) => find(strings),
+    /// Looks for it, among the codes of the distinct values if they are known; `None` where no value has a good share of the rows.
+    pub fn of(statistics: &Statistics<'_>, distinct: Option<&Distinct>) -> Option<Self> {
+        match (&statistics.column.values, distinct) {
+            (Values::Fixed(_, lanes), _) => with_lanes!(lanes, lanes => find(lanes)),
+            // Codes are compared more quickly.
+            (Values::Bytes(_), Some(distinct)) => find(&distinct.codes),
+            (Values::Bytes(strings), None) => find(strings),
             _ => None,
         }
     }
@@ -93,7 +96,7 @@ mod tests {
     fn frequent(values: &[u64]) -> Option<Frequent> {
         let column =
             Column { rows: values.len(), validity: None, values: Values::Fixed(Fixed::U64, Lanes::L64(values)) };
-        Frequent::of(&Statistics::new(&column))
+        Frequent::of(&Statistics::new(&column), None)
     }
 
     #[test]

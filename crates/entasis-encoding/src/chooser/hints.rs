@@ -1,6 +1,7 @@
 //! Hints: what was chosen for one block, for the next of the chunk. Columns seldom change, and choosing anew is where write time goes.
 
 use super::Statistics;
+use super::statistics::Lessons;
 use crate::encodings::{Encoding, plain::Plain, strings::Strings};
 
 /// Blocks after which the chooser looks at everything again.
@@ -21,6 +22,8 @@ pub struct Hint {
     pub(super) bytes_per_row: f64,
     /// What the values were like.
     pub(super) likeness: Likeness,
+    /// What was learned from them.
+    pub(super) lessons: Lessons,
     /// In the order in which the encoding asks for its children; `None` for what wasn't chosen.
     pub(super) children: Vec<Option<Hint>>,
 }
@@ -55,6 +58,12 @@ impl Likeness {
 }
 
 impl Hint {
+    /// Drops what was learned, which takes more memory than all else.
+    pub(super) fn forget_lessons(&mut self) {
+        self.lessons = Lessons::default();
+        self.children.iter_mut().flatten().for_each(Self::forget_lessons);
+    }
+
     /// Whether values are like those that this was chosen for, and so many bytes, price included, about what was promised then. Where
     /// values were left as they are, that says nothing: anything may do better.
     pub(super) fn holds(&self, priced_bytes: f64, statistics: &Statistics<'_>) -> bool {

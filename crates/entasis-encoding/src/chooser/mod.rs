@@ -20,6 +20,7 @@ pub use hints::Hint;
 use hints::Likeness;
 pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
+use statistics::Lessons;
 pub(crate) use statistics::{Statistics, sample_vectors};
 
 use crate::block::head::EncodedNode;
@@ -212,6 +213,9 @@ impl<'e> Encoder<'e> {
         let Some(encoding) = by_id(hint.encoding) else { return Ok(None) };
         self.best_bytes = f64::MAX;
         if !self.obeys {
+            if let Some(strings) = statistics.strings() {
+                strings.take_over(&hint.lessons);
+            }
             let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
             if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics) {
                 return Ok(None);
@@ -232,13 +236,18 @@ impl<'e> Encoder<'e> {
         statistics: &Statistics<'_>,
     ) -> Result<Option<EncodedNode>> {
         let likeness = Likeness::of(statistics);
-        self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, likeness, children: Vec::new() });
+        let lessons = Lessons::default();
+        self.learned = Some(Hint { encoding: encoding.id(), bytes_per_row, likeness, lessons, children: Vec::new() });
         if let Some(trace) = self.trace {
             // Who only gave way to others is to tell what it would have promised.
             self.best_bytes = f64::MAX;
             trace.note(self, statistics, encoding.id());
         }
-        self.encode_traced(encoding, statistics)
+        let encoded = self.encode_traced(encoding, statistics);
+        if let (Some(learned), Some(strings)) = (&mut self.learned, statistics.strings()) {
+            learned.lessons = strings.lessons();
+        }
+        encoded
     }
 
     /// Encodes with this encoding, and tells who asked what its children are beneath.

@@ -1,6 +1,8 @@
 //! What the chooser knows of a column: each fact is found when first asked for.
 
 use std::cell::OnceCell;
+use std::fmt;
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -22,15 +24,16 @@ const SAMPLE_BYTES: usize = 64 << 10;
 /// Fewer lanes aren't looked at as text.
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
 /// Values that take no more bits could hardly become shorter as text.
-const SERIAL_LEAST_BITS: f64 = 0.4;
+const SERIAL_LEAST_BITS: f64 = 1.4;
 /// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-/// The bits of a value as symbols are no fewer than this share of half a pair's entropy, or hardly ever.
-const SYMBOLS_OVER_PAIRS: f64 = 0.85;
+/// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
+const SYMBOLS_OVER_PAIRS: f64 = 1.2;
+const PHRASES_OVER_PAIRS: f64 = 0.7;
 /// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
 const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -42,6 +45,8 @@ pub(crate) const LEAST_SYMBOL_RATIO: f64 = 0.25;
 /// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
 const PHRASE_MIN_BYTES: usize = 8 << 10;
 const PHRASE_MIN_AVERAGE: usize = 16;
+/// How much more strings may take by what was learned of others.
+const NEARLY_AS_WELL: f64 = 1.03;
 /// What symbols leave of a text, about.
 const SYMBOL_RATIO: f64 = 0.5;
 /// How much harder symbols make it to shorten what phrases left than the strings as they were, about.
@@ -140,7 +145,7 @@ impl<'a> Statistics<'a> {
 
     /// The value that most rows have, if it has a good share of them.
     pub fn frequent(&self) -> Option<&Frequent> {
-        self.frequent.get_or_init(|| Frequent::of(self)).as_ref()
+        self.frequent.get_or_init(|| Frequent::of(self, self.distinct.get().and_then(Option::as_ref))).as_ref()
     }
 
     /// True if values recur so often that nothing but a dictionary pays.
@@ -233,15 +238,20 @@ impl<'a> LaneStatistics<'a> {
             let (pair_bits, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
                 (self.pair_bits::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
             }, (f64::MAX, false));
-            let as_symbols_may_win = pair_bits / 2.0 * SYMBOLS_OVER_PAIRS * rows as f64 / 8.0 < best_bytes;
+            let may_win = |over_pairs: f64| pair_bits / 2.0 * over_pairs * rows as f64 / 8.0 < best_bytes;
             let pairs_recur = pair_bits < RECURRING * self.most_pair_bits();
-            if !sequences_recur && (!pairs_recur || !as_symbols_may_win) {
+            let (as_symbols_may_win, as_phrases_may_win) =
+                (pairs_recur && may_win(SYMBOLS_OVER_PAIRS), sequences_recur && may_win(PHRASES_OVER_PAIRS));
+            if !as_symbols_may_win && !as_phrases_may_win {
                 return None;
             }
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
-            let as_phrases = if sequences_recur { text.phrase_bytes() } else { None };
+            let as_phrases = if as_phrases_may_win { text.phrase_bytes() } else { None };
+            if !as_symbols_may_win && as_phrases.is_none() {
+                return None;
+            }
             let (ratio, table_bytes) = text.symbols();
             let as_symbols = text.total_bytes as f64 * ratio + table_bytes;
             let (bytes, encoding) = match as_phrases {
@@ -340,14 +350,29 @@ pub(crate) struct StringStatistics<'a> {
     strings: &'a [&'a [u8]],
     pub total_bytes: usize,
     symbols: OnceCell<Trained>,
-    phrases: OnceCell<Option<(PhraseText, f64)>>,
+    phrases: OnceCell<Option<(Arc<PhraseText>, f64)>>,
     length_bytes: OnceCell<f64>,
 }
 
 /// A symbol table, and encoded bytes per byte.
+#[derive(Clone)]
 struct Trained {
-    table: SymbolTable,
+    table: Arc<SymbolTable>,
     ratio: f64,
+}
+
+/// What was learned from the strings of one block, for those of the next.
+#[derive(Clone, Default)]
+pub(super) struct Lessons {
+    symbols: Option<Trained>,
+    /// The text, and the bytes that one byte of strings took by it.
+    phrases: Option<(Arc<PhraseText>, f64)>,
+}
+
+impl fmt::Debug for Lessons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lessons").finish_non_exhaustive()
+    }
 }
 
 impl<'a> StringStatistics<'a> {
@@ -371,7 +396,7 @@ impl<'a> StringStatistics<'a> {
 
     fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
-            let table = SymbolTable::train(self.strings);
+            let table = Arc::new(SymbolTable::train(self.strings));
             let ratio = table.ratio(self.strings);
             Trained { table, ratio }
         })
@@ -379,7 +404,7 @@ impl<'a> StringStatistics<'a> {
 
     /// The text that the strings have in common, if they are long enough to have one.
     pub fn phrase_text(&self) -> Option<&PhraseText> {
-        self.phrases().map(|(text, _)| text)
+        self.phrases().map(|(text, _)| &**text)
     }
 
     /// Bytes that the strings take as phrases of their text, about.
@@ -387,33 +412,62 @@ impl<'a> StringStatistics<'a> {
         self.phrases().map(|(_, bytes)| *bytes)
     }
 
-    fn phrases(&self) -> Option<&(PhraseText, f64)> {
+    fn phrases(&self) -> Option<&(Arc<PhraseText>, f64)> {
         let find = || {
             if self.total_bytes < PHRASE_MIN_BYTES || self.total_bytes < PHRASE_MIN_AVERAGE * self.strings.len() {
                 return None;
             }
-            let text = PhraseText::of(self.strings)?;
-            let mut parsed = Parsed::default();
-            let mut bytes = 0;
-            for string in sample_vectors(self.strings).into_iter().flatten() {
-                text.parse(string, &mut parsed);
-                bytes += string.len();
-                if bytes > SAMPLE_BYTES {
-                    break;
-                }
-            }
-            let scale = self.total_bytes as f64 / bytes.max(1) as f64;
-            let mut distinct = parsed.phrases.clone();
-            distinct.sort_unstable();
-            distinct.dedup();
-            let phrase_bits = 4.0 + (distinct.len().max(1) as f64).log2();
-            let ratio = self.symbols().0;
-            let literal_bytes = parsed.literals.len() as f64 * (ratio * LITERAL_HARDNESS).min(1.0);
-            let sampled = literal_bytes + parsed.phrases.len() as f64 * phrase_bits / 8.0 + parsed.counts.len() as f64;
-            let once = text.bytes().len() as f64 * ratio.min(1.0) + distinct.len() as f64 * 3.0 + 100.0;
-            Some((text, sampled * scale + once))
+            let text = Arc::new(PhraseText::of(self.strings)?);
+            let bytes = self.bytes_by(&text);
+            Some((text, bytes))
         };
         self.phrases.get_or_init(find).as_ref()
+    }
+
+    /// Bytes that the strings take as phrases of this text, about.
+    fn bytes_by(&self, text: &PhraseText) -> f64 {
+        let mut parsed = Parsed::default();
+        let mut bytes = 0;
+        for string in sample_vectors(self.strings).into_iter().flatten() {
+            text.parse(string, &mut parsed);
+            bytes += string.len();
+            if bytes > SAMPLE_BYTES {
+                break;
+            }
+        }
+        let scale = self.total_bytes as f64 / bytes.max(1) as f64;
+        let mut distinct = parsed.phrases.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let phrase_bits = 4.0 + (distinct.len().max(1) as f64).log2();
+        let ratio = self.symbols().0;
+        let literal_bytes = parsed.literals.len() as f64 * (ratio * LITERAL_HARDNESS).min(1.0);
+        let sampled = literal_bytes + parsed.phrases.len() as f64 * phrase_bits / 8.0 + parsed.counts.len() as f64;
+        let once = text.bytes().len() as f64 * ratio.min(1.0) + distinct.len() as f64 * 3.0 + 100.0;
+        sampled * scale + once
+    }
+
+    /// What was learned here, for the next block.
+    pub(super) fn lessons(&self) -> Lessons {
+        let phrases = self.phrases.get().and_then(Option::as_ref);
+        let per_byte = |(text, bytes): &(Arc<PhraseText>, f64)| (text.clone(), bytes / self.total_bytes.max(1) as f64);
+        Lessons { symbols: self.symbols.get().cloned(), phrases: phrases.map(per_byte) }
+    }
+
+    /// Takes over what was learned of the block before, where that does here nearly as well as it did there: then it isn't learned anew.
+    pub(super) fn take_over(&self, lessons: &Lessons) {
+        if let Some(Trained { table, ratio: before }) = &lessons.symbols {
+            let ratio = table.ratio(self.strings);
+            if ratio <= before * NEARLY_AS_WELL {
+                let _ = self.symbols.set(Trained { table: table.clone(), ratio });
+            }
+        }
+        if let Some((text, before)) = &lessons.phrases {
+            let bytes = self.bytes_by(text);
+            if bytes <= before * NEARLY_AS_WELL * self.total_bytes as f64 {
+                let _ = self.phrases.set(Some((text.clone(), bytes)));
+            }
+        }
     }
 
     /// The share of bytes that the strings would have in common with the one before, if sorted; at least.

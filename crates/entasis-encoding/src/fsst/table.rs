@@ -34,7 +34,7 @@ pub enum TableError {
 }
 
 impl SymbolTable {
-    /// The table that encodes a sample of `strings` best, as far as five rounds of the paper's algorithm (§4) find it.
+    /// The table that encodes a sample of `strings` best, as far as three rounds of the paper's algorithm (§4) find it.
     /// The same strings give the same table.
     pub fn train(strings: &[&[u8]]) -> Self {
         train::train(strings)
