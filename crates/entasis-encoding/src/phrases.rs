@@ -149,7 +149,7 @@ impl PhraseText {
             } else {
                 // Where nothing was found for long, look at fewer places.
                 misses += 1;
-                at += 1 + misses / 64;
+                at += 1 + misses / 32;
             }
         }
     }

@@ -221,6 +221,17 @@ impl<'a> LaneStatistics<'a> {
         })
     }
 
+    /// How many distinct values a few rows have, spread over the column: it has no fewer.
+    pub fn least_distinct(&self) -> usize {
+        let rows = self.lanes.len();
+        with_lanes!(self.lanes, lanes => {
+            let mut some: Vec<_> = lanes.iter().step_by(rows.div_ceil(VECTOR_ROWS).max(1)).copied().collect();
+            some.sort_unstable();
+            some.dedup();
+            some.len()
+        })
+    }
+
     /// The sample as decimals; `None` where that saves nothing, or they aren't floats.
     pub fn decimals(&self) -> Option<Decimals> {
         *self.decimals.get_or_init(|| decimals(self.fixed, self.lanes))

@@ -45,9 +45,29 @@ impl Encoding for Dictionary {
         if !encoder.may_cascade() {
             return None;
         }
+        let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
+        let code_bytes = |distinct: usize| {
+            let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
+            let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
+            let packed = rows * code_bits / 8.0 + vector_bytes;
+            if !encoder.may_cascade_below(1) {
+                return packed;
+            }
+            let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(2));
+            let in_runs = runs as f64 * (code_bits + end_bits) / 8.0 + 2.0 * vector_bytes + 24.0;
+            let sparse = statistics
+                .frequent()
+                .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
+            packed.min(in_runs).min(sparse)
+        };
+        // Before all values are told apart: whether as many as a few rows have would be too many.
+        if let Some(lanes) = statistics.lanes()
+            && code_bytes(lanes.least_distinct()) + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes()
+        {
+            return None;
+        }
         let distinct = statistics.distinct()?;
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
-        let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
             (Some(lanes), _) if code_bits + HARDLY_NARROWER_BITS > lanes.value_bits() => return None,
@@ -59,16 +79,8 @@ impl Encoding for Dictionary {
             }
             (None, None) => return None,
         };
-        let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
-        let packed = rows * code_bits / 8.0 + vector_bytes;
-        let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(2));
-        let in_runs = runs as f64 * (code_bits + end_bits) / 8.0 + 2.0 * vector_bytes + 24.0;
         let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        let sparse = statistics
-            .frequent()
-            .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
-        let codes = if encoder.may_cascade_below(1) { packed.min(in_runs).min(sparse) } else { packed };
-        Some(codes + fresh as f64 * value_bytes + 40.0)
+        Some(code_bytes(distinct) + fresh as f64 * value_bytes + 40.0)
     }
 
     fn effort(&self) -> Effort {
