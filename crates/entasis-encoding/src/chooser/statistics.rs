@@ -160,7 +160,9 @@ impl<'a> Statistics<'a> {
     pub fn distinct_values(&self) -> Option<&Distinct> {
         let find = || {
             // Codes no narrower than the values are never pay.
-            let narrower = self.lanes().map_or(BLOCK_ROWS, |lanes| 1 << (lanes.value_bits() - HARDLY_NARROWER_BITS).clamp(0.0, 16.0) as u32);
+            let narrower = self
+                .lanes()
+                .map_or(BLOCK_ROWS, |lanes| 1 << (lanes.value_bits() - HARDLY_NARROWER_BITS).clamp(0.0, 16.0) as u32);
             let limit = most_distinct(self.rows).min(narrower);
             let scattered = match &self.column.values {
                 Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => is_scattered(lanes, limit, hash_lane)),

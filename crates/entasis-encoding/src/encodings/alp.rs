@@ -11,10 +11,10 @@
 
 use std::ops::Range;
 
-use super::{Effort, Encoding};
 use super::bitpack::{Patches, plan};
 use super::delta::set_differences;
 use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};

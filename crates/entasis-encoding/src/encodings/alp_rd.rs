@@ -12,10 +12,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Effort, Encoding};
 use super::bitpack::plan;
 use super::delta::differences;
 use super::node::{Node, Opening, lanes_mut};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};

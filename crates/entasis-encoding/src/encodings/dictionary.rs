@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
 use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;

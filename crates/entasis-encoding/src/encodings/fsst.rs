@@ -14,11 +14,11 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows};
 use super::strings::{
     Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
 };
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::block::parts::made_once;

@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, decode_child};
 use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;

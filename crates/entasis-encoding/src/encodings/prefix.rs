@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Effort, Encoding};
 use super::bitpack::plan;
 use super::node::{Node, Opening, bound_of_rows, decode_child};
 use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::statistics::LEAST_SYMBOL_RATIO;

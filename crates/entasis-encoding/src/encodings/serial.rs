@@ -10,8 +10,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::{Effort, Encoding};
 use super::node::{Node, Opening, decode_child, lanes_mut, vectors_of};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::{Effort, Encoding};
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::ranked::{Ranked, ranks};
 use super::strings::{bytes_mut, extend_repeated};
+use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes, statistics::LEAST_SYMBOL_RATIO};
