@@ -67,7 +67,7 @@ thread_local! {
     static TRAINER: RefCell<Trainer> = RefCell::new(Trainer { encoder: table_of(&[]).encoder(), counts: Counts::new() });
 }
 
-/// What training needs room for: a megabyte, kept from one training to the next.
+/// What training needs room for: two thirds of a megabyte, kept from one training to the next.
 struct Trainer {
     encoder: Encoder,
     counts: Counts,
