@@ -471,13 +471,6 @@ impl Decoded {
         size_bytes as u64
     }
 
-    /// Puts some bytes behind byte strings with 32-bit offsets that are going to be gathered from, and not appended to any more.
-    pub(crate) fn pad_strings(&mut self) {
-        if let DecodedValues::Bytes(DecodedBytes::Offsets32(_, bytes)) = &mut self.values {
-            bytes.resize(bytes.len() + crate::simd::COPY_BYTES, 0);
-        }
-    }
-
     /// Makes room for `rows` more lanes, or for the offsets or views of as many byte strings.
     pub(crate) fn reserve(&mut self, rows: usize) {
         match &mut self.values {

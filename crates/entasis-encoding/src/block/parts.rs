@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
-use crate::values::{BytesForm, Decoded, DecodedValues};
+use crate::simd::StringTable;
+use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues};
 use crate::{Block, Physical, with_decoded_lanes};
 
 /// The shared parts of a chunk, by number.
@@ -21,7 +22,7 @@ impl Parts {
     /// Adds the part with the next number.
     pub fn push(&mut self, part: Block) {
         let number = self.0.len();
-        self.0.push(Arc::new(Part { number, block: part, plain: OnceLock::new(), views: OnceLock::new() }));
+        self.0.push(Arc::new(Part { number, block: part, lanes_or_views: OnceLock::new(), strings: OnceLock::new() }));
     }
 
     /// Number of parts.
@@ -50,8 +51,8 @@ impl Parts {
 pub(crate) struct Part {
     number: usize,
     block: Block,
-    plain: OnceLock<Decoded>,
-    views: OnceLock<Decoded>,
+    lanes_or_views: OnceLock<Decoded>,
+    strings: OnceLock<StringTable>,
 }
 
 impl Part {
@@ -63,32 +64,45 @@ impl Part {
         &self.block
     }
 
-    /// All values; byte strings as views or as 32-bit offsets.
-    pub fn decoded(&self, form: BytesForm) -> Result<&Decoded> {
-        let cell = if form == BytesForm::Views { &self.views } else { &self.plain };
-        let decode = || {
-            let mut out = Decoded::new(self.block.physical(), form);
-            self.block.decode(0..self.block.rows(), &mut out)?;
-            out.pad_strings();
-            Ok(out)
-        };
-        made_once(cell, decode)
+    /// All values; byte strings as views.
+    pub fn lanes_or_views(&self) -> Result<&Decoded> {
+        made_once(&self.lanes_or_views, || self.decode(BytesForm::Views))
+    }
+
+    /// All values, byte strings, to be gathered.
+    pub fn strings(&self) -> Result<&StringTable> {
+        made_once(&self.strings, || string_table(self.decode(BytesForm::Offsets32)?))
+    }
+
+    fn decode(&self, form: BytesForm) -> Result<Decoded> {
+        let mut out = Decoded::new(self.block.physical(), form);
+        self.block.decode(0..self.block.rows(), &mut out)?;
+        Ok(out)
     }
 
     /// The digest of the first `count` values.
     pub fn digest_of(&self, count: usize) -> Result<u64> {
-        let decoded = self.decoded(BytesForm::Offsets32)?;
         let mut digest = PrefixDigest::default();
-        match &decoded.values {
-            DecodedValues::Bytes(strings) => {
-                (0..count).for_each(|index| strings.with(index, |string| digest.string(string)))
-            }
-            lanes => with_decoded_lanes!(lanes, lanes => lanes[..count].iter().for_each(|&lane| digest.lane(lane)), {
-                return Err(Error::corrupt("shared part", 0, "holds neither lanes nor byte strings"));
-            }),
+        if *self.block.physical() == Physical::Bytes {
+            let strings = self.strings()?;
+            (0..count).for_each(|index| digest.string(strings.get(index)));
+            return Ok(digest.value());
         }
+        let lanes = &self.lanes_or_views()?.values;
+        with_decoded_lanes!(lanes, lanes => lanes[..count].iter().for_each(|&lane| digest.lane(lane)), {
+            return Err(Error::corrupt("shared part", 0, "holds neither lanes nor byte strings"));
+        });
         Ok(digest.value())
     }
+}
+
+/// Decoded byte strings with 32-bit offsets, to be gathered.
+pub(crate) fn string_table(decoded: Decoded) -> Result<StringTable> {
+    match decoded.values {
+        DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => StringTable::new(offsets, bytes),
+        _ => None,
+    }
+    .ok_or_else(|| Error::corrupt("node", 0, "values that aren't byte strings with ascending offsets"))
 }
 
 /// The value of `cell`, made when first needed. A failure isn't kept: bytes that are missing may be supplied.

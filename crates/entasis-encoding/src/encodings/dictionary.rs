@@ -18,12 +18,13 @@ use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
-use crate::block::parts::Part;
+use crate::block::parts::{Part, string_table};
 use crate::chooser::distinct::Distinct;
 use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
 use crate::filter::{FilterWork, Question};
+use crate::simd::StringTable;
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::wire::write_varint;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
@@ -164,7 +165,7 @@ impl Encoding for Dictionary {
             physical: opening.physical.clone(),
             budget: opening.budget.clone(),
             lanes_or_views: OnceLock::new(),
-            offsets: OnceLock::new(),
+            strings: OnceLock::new(),
         };
         let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
@@ -196,25 +197,36 @@ struct DictionaryValues {
     physical: Physical,
     budget: Arc<Budget>,
     lanes_or_views: OnceLock<Decoded>,
-    offsets: OnceLock<Decoded>,
+    strings: OnceLock<StringTable>,
 }
 
 impl DictionaryValues {
-    /// The values, byte strings as views (`form` is then `Views`) or as 32-bit offsets.
-    fn decoded(&self, body: &Body, form: BytesForm) -> Result<&Decoded> {
+    /// The values, byte strings as views.
+    fn lanes_or_views(&self, body: &Body) -> Result<&Decoded> {
         match &self.source {
-            Source::Shared { part, .. } => part.decoded(form),
+            Source::Shared { part, .. } => part.lanes_or_views(),
             Source::Inline(values) => {
-                let cell = if form == BytesForm::Views { &self.lanes_or_views } else { &self.offsets };
-                let decode = || {
-                    let mut out = Decoded::new(&self.physical, form);
-                    values.decode(body, 0..self.count, &mut out)?;
-                    out.pad_strings();
-                    Ok(out)
-                };
-                self.budget.keep_once(cell, decode, Decoded::flat_size_bytes)
+                let decode = || self.decode(&**values, body, BytesForm::Views);
+                self.budget.keep_once(&self.lanes_or_views, decode, Decoded::flat_size_bytes)
             }
         }
+    }
+
+    /// The values, byte strings, to be gathered.
+    fn strings(&self, body: &Body) -> Result<&StringTable> {
+        match &self.source {
+            Source::Shared { part, .. } => part.strings(),
+            Source::Inline(values) => {
+                let decode = || string_table(self.decode(&**values, body, BytesForm::Offsets32)?);
+                self.budget.keep_once(&self.strings, decode, |strings| strings.size_bytes() as u64)
+            }
+        }
+    }
+
+    fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
+        let mut out = Decoded::new(&self.physical, form);
+        values.decode(body, 0..self.count, &mut out)?;
+        Ok(out)
     }
 }
 
@@ -318,7 +330,7 @@ struct LaneDictionary<T>(Codes, PhantomData<T>);
 
 impl<T: LaneAccess> LaneDictionary<T> {
     fn append(&self, body: &Body, codes: &Decoded, out: &mut Decoded) -> Result<()> {
-        let values = self.0.values.decoded(body, BytesForm::Offsets32)?;
+        let values = self.0.values.lanes_or_views(body)?;
         let values = &T::of(&values.values).ok_or_else(bad_code)?[..self.0.values.count];
         let lanes = lanes_mut::<T>(out)?;
         with_codes!(codes, codes => simd::gather(values, codes, lanes)).map_err(|_| bad_code())?;
@@ -395,13 +407,13 @@ impl StringDictionary {
         bound: u64,
         out: &mut Decoded,
     ) -> Result<()> {
-        let form =
-            if matches!(bytes_mut(out)?, DecodedBytes::Views(..)) { BytesForm::Views } else { BytesForm::Offsets32 };
-        let values = self.0.values.decoded(body, form)?;
-        let DecodedValues::Bytes(values) = &values.values else { return Err(bad_code()) };
         let count = self.0.values.count;
-        match (values, bytes_mut(out)?) {
-            (DecodedBytes::Views(values, value_buffers), DecodedBytes::Views(views, buffers)) => {
+        match bytes_mut(out)? {
+            DecodedBytes::Views(views, buffers) => {
+                let values = &self.0.values.lanes_or_views(body)?.values;
+                let DecodedValues::Bytes(DecodedBytes::Views(values, value_buffers)) = values else {
+                    return Err(bad_code());
+                };
                 let before = views.len();
                 match runs {
                     None => with_codes!(codes, codes => simd::gather(&values[..count], codes, views))
@@ -416,17 +428,16 @@ impl StringDictionary {
                 }
                 rebase(&mut views[before..], buffers, value_buffers);
             }
-            (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets32(out_offsets, out_data)) => {
-                let strings = simd::StringTable { offsets: &offsets[..=count], data };
-                with_codes!(codes, codes => strings.gather(codes, runs, bound, out_offsets, out_data))
+            DecodedBytes::Offsets32(offsets, data) => {
+                let strings = self.0.values.strings(body)?;
+                with_codes!(codes, codes => strings.gather(count, codes, runs, bound, offsets, data))
                     .map_err(gather_error)?;
             }
-            (DecodedBytes::Offsets32(offsets, data), DecodedBytes::Offsets64(out_offsets, out_data)) => {
-                let strings = simd::StringTable { offsets: &offsets[..=count], data };
-                with_codes!(codes, codes => strings.gather(codes, runs, bound, out_offsets, out_data))
+            DecodedBytes::Offsets64(offsets, data) => {
+                let strings = self.0.values.strings(body)?;
+                with_codes!(codes, codes => strings.gather(count, codes, runs, bound, offsets, data))
                     .map_err(gather_error)?;
             }
-            _ => return Err(bad_code()),
         }
         out.extend_valid(runs.map_or(codes.rows, |runs| runs.row_count));
         Ok(())

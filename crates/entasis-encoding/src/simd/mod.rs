@@ -28,6 +28,8 @@ mod spread;
 mod statistics;
 mod strings;
 mod symbols;
+#[cfg(target_arch = "x86_64")]
+mod symbols_avx512;
 #[cfg(test)]
 pub(crate) mod test_values;
 mod within;

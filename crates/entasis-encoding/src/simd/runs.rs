@@ -40,6 +40,14 @@ pub struct Runs<'a> {
     pub row_count: usize,
 }
 
+impl Runs<'_> {
+    /// How many of the rows lie before `end`, the end of a run.
+    #[inline(always)]
+    pub(super) fn rows_to(&self, end: u32) -> usize {
+        self.row_count.min((end - self.start) as usize)
+    }
+}
+
 /// Fails unless `ends` are as many as the values, rise strictly from above `start` and reach `start + row_count`.
 pub(super) fn check_runs(value_count: usize, ends: &[u32], start: u32, row_count: usize) -> Result<(), RunError> {
     run_at(Level::detect(), CheckRuns { value_count, ends, start, row_count })

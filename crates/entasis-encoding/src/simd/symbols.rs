@@ -3,6 +3,8 @@
 
 use std::mem::MaybeUninit;
 
+use super::Level;
+
 /// The code that says that the next byte stands for itself.
 pub const ESCAPE: u8 = 255;
 
@@ -32,18 +34,19 @@ pub enum SymbolError {
 /// Symbols by code, laid out for expansion.
 #[derive(Clone)]
 pub struct Symbols {
-    /// The symbol's bytes, the first one lowest; zero beyond its length.
-    words: [u64; 256],
+    /// The symbol's bytes, the first one lowest; zero beyond its length. Behind the symbols every byte by itself.
+    pub(super) words: [u64; 512],
     /// 1 to 8; 0 for codes without a symbol.
-    lengths: [u8; 256],
+    pub(super) lengths: [u8; 256],
     /// Codes from this one on have no symbol.
-    count: u8,
+    pub(super) count: u8,
 }
 
 impl Symbols {
     /// Symbols for the codes from 0, or nothing if a symbol has not 1 to 8 bytes or there are more than 255.
     pub fn new<'a>(symbols: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
-        let mut table = Self { words: [0; 256], lengths: [0; 256], count: 0 };
+        let mut table = Self { words: [0; 512], lengths: [0; 256], count: 0 };
+        (0..).zip(&mut table.words[256..]).for_each(|(byte, word)| *word = byte);
         for (code, symbol) in symbols.into_iter().enumerate() {
             if code >= usize::from(ESCAPE) || symbol.is_empty() || symbol.len() > SYMBOL_MAX_BYTES {
                 return None;
@@ -75,10 +78,32 @@ impl Symbols {
         ends: &[u32],
         out: &mut Vec<u8>,
         limit_bytes: usize,
+        string_end: impl FnMut(usize),
+    ) -> Result<(), SymbolError> {
+        self.expand_at(Level::detect(), codes, ends, out, limit_bytes, string_end)
+    }
+
+    /// [`expand`](Self::expand) at a given level.
+    ///
+    /// # Errors
+    /// As [`expand`](Self::expand).
+    pub fn expand_at(
+        &self,
+        level: Level,
+        codes: &[u8],
+        ends: &[u32],
+        out: &mut Vec<u8>,
+        limit_bytes: usize,
         mut string_end: impl FnMut(usize),
     ) -> Result<(), SymbolError> {
         let Some(&last_end) = ends.last() else { return Ok(()) };
         let codes = codes.get(..last_end as usize).ok_or(SymbolError::Ends)?;
+        #[cfg(target_arch = "x86_64")]
+        if level.or_scalar() == Level::Avx512 && codes.len() >= WORTHWHILE_CODES {
+            // SAFETY: `or_scalar` returns this level only where the processor has its features.
+            return unsafe { super::symbols_avx512::expand(self, codes, ends, out, limit_bytes, string_end) };
+        }
+        let _ = level;
         self.check_known(codes)?;
         // No more than eight bytes come from a code, so that a generous limit does not become an allocation. Places
         // have 32 bits.
@@ -137,6 +162,10 @@ impl Symbols {
         Ok(())
     }
 }
+
+/// Fewer codes aren't worth what is prepared for many.
+#[cfg(target_arch = "x86_64")]
+const WORTHWHILE_CODES: usize = 32;
 
 /// Codes that are expanded between two looks at where strings end.
 const BLOCK_CODES: usize = 512;
@@ -275,7 +304,7 @@ mod tests {
     proptest! {
         #[test]
         fn strings_are_those_of_the_definition(
-            strings in prop::collection::vec(prop::collection::vec(prop_oneof![0u8..200, 250u8..=255], 0..40), 0..8),
+            strings in prop::collection::vec(prop::collection::vec(prop_oneof![20 => 0u8..200, 3 => Just(255), 1 => 250u8..255], 0..200), 0..30),
             shortage in 0usize..40,
         ) {
             let (list, table) = symbols();
@@ -287,16 +316,19 @@ mod tests {
             let expected: Result<Vec<Vec<u8>>, _> = strings.iter().map(|codes| expand_naively(&list, codes)).collect();
             let (mut out, mut out_ends) = (b"before".to_vec(), Vec::new());
             let Ok(expected) = expected else {
-                prop_assert!(table.expand(&codes, &ends, &mut out, 10_000, |_| ()).is_err());
-                prop_assert_eq!(out, b"before");
+                for level in Level::available() {
+                    prop_assert!(table.expand_at(level, &codes, &ends, &mut out, 10_000, |_| ()).is_err());
+                    prop_assert_eq!(&out, b"before");
+                }
                 return Ok(());
             };
             let whole = [&b"before"[..], &expected.concat()].concat();
             let size = whole.len() - 6;
             // With exactly enough, with more, and with too little.
-            for limit in [size, size + shortage, usize::MAX, size.saturating_sub(shortage)] {
+            let limits = [size, size + shortage, usize::MAX, size.saturating_sub(shortage)];
+            for (limit, level) in limits.into_iter().flat_map(|limit| Level::available().into_iter().map(move |level| (limit, level))) {
                 out_ends.clear();
-                let result = table.expand(&codes, &ends, &mut out, limit, |end| out_ends.push(end));
+                let result = table.expand_at(level, &codes, &ends, &mut out, limit, |end| out_ends.push(end));
                 if limit < size {
                     prop_assert_eq!(result, Err(SymbolError::TooLong { limit_bytes: limit }));
                     prop_assert_eq!(&out, b"before");
@@ -323,6 +355,28 @@ mod tests {
         assert_eq!(expand(&[1, 1], &[2, 1], 99), Err(SymbolError::Ends));
         assert_eq!(expand(&[1, 1], &[3], 99), Err(SymbolError::Ends));
         assert_eq!(expand(&[], &[], 0), Ok(()));
+    }
+
+    #[test]
+    fn faults_among_many_codes_are_found_on_every_level() {
+        let (_, table) = symbols();
+        for (level, count) in
+            Level::available().into_iter().flat_map(|level| [63, 64, 512, 513].map(|count| (level, count)))
+        {
+            let expand =
+                |codes: &[u8], ends: &[u32]| table.expand_at(level, codes, ends, &mut Vec::new(), 9999, |_| ());
+            let (good, end) = (vec![7; count], count as u32);
+            let with = |at: usize, code| {
+                good.iter().enumerate().map(|(index, &good)| if index == at { code } else { good }).collect::<Vec<_>>()
+            };
+            assert_eq!(expand(&good, &[end, end]), Ok(()));
+            assert_eq!(expand(&good, &[5, 4, end]), Err(SymbolError::Ends));
+            assert_eq!(expand(&good, &[end, end - 1]), Err(SymbolError::Ends));
+            assert_eq!(expand(&with(count - 1, ESCAPE), &[end]), Err(SymbolError::TruncatedEscape));
+            assert_eq!(expand(&with(40, ESCAPE), &[end]), Ok(()));
+            assert_eq!(expand(&with(40, ESCAPE), &[41, end]), Err(SymbolError::TruncatedEscape));
+            assert_eq!(expand(&with(40, 200), &[end]), Err(SymbolError::UnknownCode));
+        }
     }
 
     #[test]
