@@ -1,5 +1,8 @@
 //! Putting strings together from phrases of a text and literals.
 
+use std::mem::MaybeUninit;
+
+use super::level::{Kernel, Level, run_at};
 use super::{GatherError, Offset};
 
 /// Strings taken apart: see *Phrases* in `spec/encodings.md`.
@@ -20,9 +23,9 @@ pub struct PhraseStrings<'a> {
 }
 
 /// What is copied at once; so much more than what is asked for may be read and written.
-pub const COPY_BYTES: usize = 32;
+pub const COPY_BYTES: usize = 64;
 const _: () =
-    assert!(COPY_BYTES <= super::strings::STEP, "there is room behind the strings for what is copied too much");
+    assert!(COPY_BYTES <= super::strings::ROOM, "there is room behind the strings for what is copied too much");
 
 impl PhraseStrings<'_> {
     /// Appends the strings, one offset each; together they must not be longer than `bound_bytes`.
@@ -35,7 +38,68 @@ impl PhraseStrings<'_> {
         out_offsets: &mut Vec<O>,
         out: &mut Vec<u8>,
     ) -> Result<(), GatherError> {
-        let Self { text, counts, literal_ends, literals, segments, phrases } = *self;
+        self.expand_at(Level::detect(), bound_bytes, out_offsets, out)
+    }
+
+    /// [`expand`](Self::expand) at a given level.
+    ///
+    /// # Errors
+    /// As [`expand`](Self::expand).
+    pub fn expand_at<O: Offset>(
+        &self,
+        level: Level,
+        bound_bytes: u64,
+        out_offsets: &mut Vec<O>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), GatherError> {
+        let plan = run_at(level, MakePlan { strings: self })?;
+        super::strings::make_room::<O>(plan.total, bound_bytes, out)?;
+        let row_count = self.counts.len();
+        out_offsets.reserve(row_count);
+        let start = out.len();
+        let ends = &mut out_offsets.spare_capacity_mut()[..row_count];
+        for (end, &place) in ends.iter_mut().zip(&plan.ends) {
+            end.write(O::wrap(start + place as usize));
+        }
+        let size = run_at(level, Copy { strings: self, segments: &plan.segments, out: out.spare_capacity_mut() });
+        debug_assert_eq!(size as u64, plan.total);
+        // SAFETY: the kernel wrote `size` bytes, one behind the other, and the loop one offset per string.
+        unsafe {
+            out.set_len(start + size);
+            out_offsets.set_len(out_offsets.len() + row_count);
+        }
+        Ok(())
+    }
+
+    /// Where the literals begin and how many there are.
+    fn literals(&self) -> (usize, usize) {
+        let (first, last) = (self.literal_ends[0], self.literal_ends[self.counts.len()]);
+        (first as usize, (last - first) as usize)
+    }
+}
+
+/// Strings as one stream: the literals behind the last phrase of a string and those before the first of the next lie one behind
+/// the other, on both sides, so that where strings end doesn't matter for copying.
+struct Plan {
+    /// Bytes of all strings.
+    total: u64,
+    /// For each phrase the literals before it, since the phrase before; and those behind the last.
+    segments: Vec<u32>,
+    /// Where each string ends.
+    ends: Vec<u64>,
+}
+
+/// Checks that the parts fit each other, and makes the plan.
+struct MakePlan<'a> {
+    strings: &'a PhraseStrings<'a>,
+}
+
+impl Kernel for MakePlan<'_> {
+    type Output = Result<Plan, GatherError>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let PhraseStrings { text, counts, literal_ends, literals, segments, phrases } = *self.strings;
         let text_bytes = text.len().saturating_sub(COPY_BYTES);
         let literal_bytes = literals.len().saturating_sub(COPY_BYTES);
         let ends_are_good = literal_ends.len() == counts.len() + 1
@@ -52,53 +116,75 @@ impl PhraseStrings<'_> {
                 && count == phrases.len() as u64,
             "the parts fit each other"
         );
-        let mut total = (literal_ends[counts.len()] - literal_ends[0]) as u64;
-        let mut reach = 0;
-        for &phrase in phrases {
-            total += u64::from(phrase & 0xFFFF) + 1;
-            reach = reach.max((phrase >> 16) + (phrase & 0xFFFF) + 1);
-        }
+        // A text of no more than 64 KiB and phrases of as much: their places have 32 bits.
+        let reach = phrases.iter().fold(0, |reach, &phrase| reach.max((phrase >> 16) + (phrase & 0xFFFF) + 1));
         if reach as usize > text_bytes {
             let leaves = |&phrase: &u32| ((phrase >> 16) + (phrase & 0xFFFF) + 1) as usize > text_bytes;
             return Err(GatherError::BadCode(phrases.iter().position(leaves).unwrap_or(0)));
         }
-        super::strings::make_room::<O>(total, bound_bytes, out)?;
-        out_offsets.reserve(counts.len());
-        let start = out.len();
-        let mut position = start;
-        let destination = out.as_mut_ptr();
-        let mut token = 0;
-        for (row, end) in (0..counts.len()).zip(out_offsets.spare_capacity_mut()) {
-            let (mut literal, literal_end) = (literal_ends[row] as usize, literal_ends[row + 1] as usize);
-            for (&segment, &phrase) in segments[token..].iter().zip(&phrases[token..]).take(counts[row] as usize) {
-                let (segment, offset, length) =
-                    (segment as usize, (phrase >> 16) as usize, (phrase & 0xFFFF) as usize + 1);
-                if segment > literal_end - literal {
-                    return Err(GatherError::BadCode(token));
-                }
-                // SAFETY: the segment lies in the literals, the phrase in the text, as was checked; both have `COPY_BYTES` more
-                // (a text of fewer bytes has no phrases).
-                // All that is written, `COPY_BYTES` beyond it included, is within what `make_room` reserved for the total.
-                unsafe {
-                    copy(literals.as_ptr().add(literal), destination.add(position), segment);
-                    copy(text.as_ptr().add(offset), destination.add(position + segment), length);
-                }
-                literal += segment;
-                position += segment + length;
+        let (mut plan, mut token, mut phrase_bytes) = (Plan::new(segments, counts.len()), 0, 0u64);
+        let first_literal = literal_ends[0];
+        for (&count, ends) in counts.iter().zip(literal_ends.windows(2)) {
+            let next = token + count as usize;
+            let mut left = u64::from((ends[1] - ends[0]) as u32);
+            for (&segment, &phrase) in segments[token..next].iter().zip(&phrases[token..next]) {
+                left = left.wrapping_sub(u64::from(segment));
+                phrase_bytes += u64::from(phrase & 0xFFFF) + 1;
             }
-            token += counts[row] as usize;
-            // SAFETY: as above, for the literals behind the last phrase.
-            unsafe { copy(literals.as_ptr().add(literal), destination.add(position), literal_end - literal) };
-            position += literal_end - literal;
-            end.write(O::wrap(position));
+            if left > u64::from(u32::MAX) {
+                return Err(GatherError::BadCode(token));
+            }
+            // A segment that overflows is one too long for its string, which is found then.
+            plan.segments[next] = plan.segments[next].wrapping_add(left as u32);
+            plan.ends.push(phrase_bytes + (ends[1] - first_literal) as u64);
+            token = next;
         }
-        debug_assert_eq!((position - start) as u64, total);
-        // SAFETY: the loop wrote every byte up to `position`, and one offset per string.
-        unsafe {
-            out.set_len(position);
-            out_offsets.set_len(out_offsets.len() + counts.len());
+        plan.total = phrase_bytes + self.strings.literals().1 as u64;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn new(segments: &[u32], row_count: usize) -> Self {
+        let mut own = Vec::with_capacity(segments.len() + 1);
+        own.extend_from_slice(segments);
+        own.push(0);
+        Self { total: 0, segments: own, ends: Vec::with_capacity(row_count) }
+    }
+}
+
+/// Copies literals and phrases; the bytes of all. The parts must have been checked, and there must be room for all of them and
+/// [`COPY_BYTES`].
+struct Copy<'a> {
+    strings: &'a PhraseStrings<'a>,
+    segments: &'a [u32],
+    out: &'a mut [MaybeUninit<u8>],
+}
+
+impl Kernel for Copy<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self { strings, segments, out } = self;
+        let (text, to) = (strings.text.as_ptr(), out.as_mut_ptr().cast::<u8>());
+        let (first, literal_bytes) = strings.literals();
+        let (mut literal, mut position) = (first, 0);
+        for (&segment, &phrase) in segments.iter().zip(strings.phrases) {
+            let (segment, offset, length) = (segment as usize, (phrase >> 16) as usize, (phrase & 0xFFFF) as usize + 1);
+            // SAFETY: the segment lies in the literals, for all segments together are no more, and the phrase in the text; both have
+            // `COPY_BYTES` more (a text of fewer bytes has no phrases). There is room for all that is written and `COPY_BYTES`.
+            unsafe {
+                copy(strings.literals.as_ptr().add(literal), to.add(position), segment);
+                copy(text.add(offset), to.add(position + segment), length);
+            }
+            literal += segment;
+            position += segment + length;
         }
-        Ok(())
+        let rest = first + literal_bytes - literal;
+        // SAFETY: as above, for the literals behind the last phrase.
+        unsafe { copy(strings.literals.as_ptr().add(literal), to.add(position), rest) };
+        position + rest
     }
 }
 
@@ -136,12 +222,60 @@ mod tests {
         let (text, literals) =
             (padded(b"The quick brown fox jumps over the lazy dog and is gone."), padded(b"abcdefgh"));
         let phrases: Vec<u32> = phrases.iter().map(|&(offset, length)| offset << 16 | (length - 1)).collect();
-        let (mut offsets, mut out) = (vec![2], b"..".to_vec());
         let strings =
             PhraseStrings { text: &text, counts, literal_ends, literals: &literals, segments, phrases: &phrases };
-        let result = strings.expand(bound, &mut offsets, &mut out);
-        assert!(result.is_ok() || (offsets.len(), out.len()) == (1, 2));
-        result.map(|()| (offsets, out))
+        let at = |level| {
+            let (mut offsets, mut out) = (vec![2], b"..".to_vec());
+            let result = strings.expand_at(level, bound, &mut offsets, &mut out);
+            assert!(result.is_ok() || (offsets.len(), out.len()) == (1, 2));
+            result.map(|()| (offsets, out))
+        };
+        let expanded = at(Level::Scalar);
+        Level::available().into_iter().for_each(|level| assert_eq!(at(level), expanded, "{level:?}"));
+        expanded
+    }
+
+    #[test]
+    fn strings_are_those_of_the_oracle() {
+        let mut random = crate::random::Random::new(8);
+        let text: Vec<u8> = (0..3000u32).map(|n| (n * n) as u8).collect();
+        for (longest, many) in [(4, 5), (40, 3), (400, 9)] {
+            let (mut counts, mut literal_ends, mut literals) = (Vec::new(), vec![0], Vec::new());
+            let (mut segments, mut phrases, mut expected) = (Vec::new(), Vec::new(), vec![Vec::new(); 300]);
+            for string in &mut expected {
+                counts.push(random.below(many) as u32);
+                let mut literal = |string: &mut Vec<u8>| {
+                    let bytes: Vec<u8> = (0..random.below(longest)).map(|_| random.next() as u8).collect();
+                    literals.extend_from_slice(&bytes);
+                    string.extend_from_slice(&bytes);
+                    (bytes.len() as u32, random.below(2000), 1 + random.below(longest))
+                };
+                for _ in 0..counts[counts.len() - 1] {
+                    let (segment, offset, length) = literal(string);
+                    string.extend_from_slice(&text[offset..offset + length]);
+                    segments.push(segment);
+                    phrases.push((offset << 16 | (length - 1)) as u32);
+                }
+                literal(string);
+                literal_ends.push(literals.len() as i32);
+            }
+            let (text, literals) = (padded(&text), padded(&literals));
+            let strings = PhraseStrings {
+                text: &text,
+                counts: &counts,
+                literal_ends: &literal_ends,
+                literals: &literals,
+                segments: &segments,
+                phrases: &phrases,
+            };
+            for level in Level::available() {
+                let (mut offsets, mut out) = (vec![0i64], Vec::new());
+                strings.expand_at(level, u64::MAX, &mut offsets, &mut out).unwrap();
+                assert_eq!(out, expected.concat(), "up to {longest} bytes at {level:?}");
+                let lengths: Vec<usize> = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).collect();
+                assert_eq!(lengths, expected.iter().map(Vec::len).collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::level::{Kernel, Level, run_at};
 use super::strings::{STEP, make_room};
 use super::{COPY_BYTES, GatherError};
 
@@ -26,7 +27,55 @@ impl PrefixStrings<'_> {
     /// # Errors
     /// [`GatherError::BadCode`] with the number of a string that shares more than the one before has; nothing is appended then.
     pub fn join(&self, bound_bytes: u64, out: &mut Vec<u8>, lengths: &mut Vec<u32>) -> Result<(), GatherError> {
-        let Self { shared, rest_ends, rests } = *self;
+        self.join_at(Level::detect(), bound_bytes, out, lengths)
+    }
+
+    /// [`join`](Self::join) at a given level.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_at(
+        &self,
+        level: Level,
+        bound_bytes: u64,
+        out: &mut Vec<u8>,
+        lengths: &mut Vec<u32>,
+    ) -> Result<(), GatherError> {
+        let row_count = self.shared.len();
+        lengths.reserve(row_count);
+        let room = &mut lengths.spare_capacity_mut()[..row_count];
+        let total = run_at(level, Measure { strings: self, lengths: room })?;
+        make_room::<i32>(total, bound_bytes, out)?;
+        let to = out.spare_capacity_mut().as_mut_ptr().cast();
+        let rest_ends = self.rest_ends;
+        // SAFETY: `Measure` found the parts to fit each other. There is room for the total and `COPY_BYTES`. `or_scalar` returns a
+        // level only where the processor has its features.
+        unsafe {
+            match level.or_scalar() {
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => x86::join(self.shared, rest_ends, self.rests, to),
+                _ => run_at(level, Join { strings: self, to }),
+            }
+            // All strings have been written, one behind the other, and their lengths.
+            out.set_len(out.len() + total as usize);
+            lengths.set_len(lengths.len() + row_count);
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the parts fit each other and notes the lengths; the bytes of all strings.
+struct Measure<'a> {
+    strings: &'a PrefixStrings<'a>,
+    lengths: &'a mut [MaybeUninit<u32>],
+}
+
+impl Kernel for Measure<'_> {
+    type Output = Result<u64, GatherError>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let PrefixStrings { shared, rest_ends, rests } = *self.strings;
         let ends_are_good = rest_ends.len() == shared.len() + 1
             && rest_ends
                 .iter()
@@ -34,35 +83,49 @@ impl PrefixStrings<'_> {
                 .fold(rest_ends[0] >= 0, |good, (left, right)| good & (left <= right))
             && rest_ends[shared.len()] as usize + COPY_BYTES <= rests.len();
         assert!(ends_are_good, "the parts fit each other");
+        let bounds = rest_ends.iter().zip(&rest_ends[1..]).zip(shared);
+        // A length has 32 bits: rests end below 2^31.
+        for (length, ((rest, rest_end), &shared)) in self.lengths.iter_mut().zip(bounds.clone()) {
+            length.write((rest_end - rest) as u32 + u32::from(shared));
+        }
+        // What is shared is no more than the string before has, of which its own rest and what that shares are known.
+        let before = std::iter::once(0)
+            .chain(bounds.map(|((rest, rest_end), &shared)| (rest_end - rest) as u32 + u32::from(shared)));
+        let good =
+            before.clone().zip(shared).fold(true, |good, (before, &shared)| good & (u32::from(shared) <= before));
+        if !good {
+            let row = before.zip(shared).position(|(before, &shared)| u32::from(shared) > before);
+            return Err(GatherError::BadCode(row.unwrap_or(0)));
+        }
         let shared_bytes: u64 = shared.iter().map(|&shared| u64::from(shared)).sum();
-        let total = (rest_ends[shared.len()] - rest_ends[0]) as u64 + shared_bytes;
-        make_room::<i32>(total, bound_bytes, out)?;
-        lengths.reserve(shared.len());
-        let (mut before, mut position) = (out.len(), out.len());
-        let destination = out.as_mut_ptr();
-        let room = &mut lengths.spare_capacity_mut()[..shared.len()];
-        for (row, length) in room.iter_mut().enumerate() {
-            let (shared, rest) = (usize::from(shared[row]), rest_ends[row] as usize);
-            let rest_bytes = rest_ends[row + 1] as usize - rest;
-            if before + shared > position {
-                return Err(GatherError::BadCode(row));
-            }
-            // SAFETY: all that is written, a step beyond included, is within what `make_room` reserved for the total; what is
-            // read are bytes of the string before and of the rests, and up to a step behind, which is reserved or lies there.
+        Ok((rest_ends[shared.len()] - rest_ends[0]) as u64 + shared_bytes)
+    }
+}
+
+/// Writes the strings. The parts must have been checked, and there must be room for all strings and [`COPY_BYTES`] at `to`.
+struct Join<'a> {
+    strings: &'a PrefixStrings<'a>,
+    to: *mut u8,
+}
+
+impl Kernel for Join<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let PrefixStrings { shared, rest_ends, rests } = *self.strings;
+        let (mut before, mut at) = (self.to, self.to);
+        for ((rest, rest_end), &shared) in rest_ends.iter().zip(&rest_ends[1..]).zip(shared) {
+            let (shared, rest_bytes) = (usize::from(shared), (rest_end - rest) as usize);
+            // SAFETY: all that is written, a step beyond included, has room; what is read are bytes of the string before and of the
+            // rests, and up to a step behind, which has room or lies there.
             unsafe {
-                copy(destination.add(before), destination.add(position), shared);
-                copy(rests.as_ptr().add(rest), destination.add(position + shared), rest_bytes);
+                copy(before, at, shared);
+                copy(rests.as_ptr().add(*rest as usize), at.add(shared), rest_bytes);
+                before = at;
+                at = at.add(shared + rest_bytes);
             }
-            before = position;
-            position += shared + rest_bytes;
-            length.write((position - before) as u32);
         }
-        // SAFETY: the loop wrote every byte up to `position`, and a length per string.
-        unsafe {
-            out.set_len(position);
-            lengths.set_len(lengths.len() + shared.len());
-        }
-        Ok(())
     }
 }
 
@@ -80,6 +143,43 @@ unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
+/// The beginning of the string before stays in a register: what was just written piece by piece couldn't be read back at once.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::copy;
+
+    const REGISTER: usize = 64;
+
+    /// # Safety
+    /// As `Join`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    pub(super) unsafe fn join(shared: &[u8], rest_ends: &[i32], rests: &[u8], to: *mut u8) {
+        let (mut before, mut at) = (to, to);
+        let mut beginning = _mm512_setzero_si512();
+        for ((rest, rest_end), &shared) in rest_ends.iter().zip(&rest_ends[1..]).zip(shared) {
+            let (shared, rest_bytes) = (usize::from(shared), (rest_end - rest) as usize);
+            // SAFETY: there are 64 bytes behind all rests, and as much room behind all strings.
+            unsafe {
+                let rest = rests.as_ptr().add(*rest as usize);
+                let behind = if shared < REGISTER { u64::MAX << shared } else { 0 };
+                beginning = _mm512_mask_expand_epi8(beginning, behind, _mm512_loadu_epi8(rest.cast()));
+                _mm512_storeu_epi8(at.cast(), beginning);
+                if shared + rest_bytes > REGISTER {
+                    if shared > REGISTER {
+                        copy(before.add(REGISTER), at.add(REGISTER), shared - REGISTER);
+                    }
+                    let written = REGISTER.saturating_sub(shared);
+                    copy(rest.add(written), at.add(shared + written), rest_bytes - written);
+                }
+                before = at;
+                at = at.add(shared + rest_bytes);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,8 +189,17 @@ mod tests {
         let ends: Vec<i32> = (0..=rests.len()).map(|count| rests[..count].concat().len() as i32).collect();
         let mut padded = rests.concat();
         padded.resize(padded.len() + COPY_BYTES, b'#');
-        let mut lengths = Vec::new();
-        PrefixStrings { shared, rest_ends: &ends, rests: &padded }.join(bound, out, &mut lengths).map(|()| lengths)
+        let strings = PrefixStrings { shared, rest_ends: &ends, rests: &padded };
+        let at = |level| {
+            let (mut lengths, mut out) = (Vec::new(), out.clone());
+            strings.join_at(level, bound, &mut out, &mut lengths).map(|()| (lengths, out))
+        };
+        let joined = at(Level::Scalar);
+        Level::available().into_iter().for_each(|level| assert_eq!(at(level), joined, "{level:?}"));
+        joined.map(|(lengths, bytes)| {
+            *out = bytes;
+            lengths
+        })
     }
 
     #[test]

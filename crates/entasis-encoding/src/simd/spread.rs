@@ -31,6 +31,20 @@ pub fn spread_at<T: Copy>(level: Level, values: &mut Vec<T>, start: usize, bits:
         let row_count = (bits.len() - first_row).min(64);
         let (word, place) = (bits.word(first_row), start + first_row);
         let count = word.count_ones() as usize;
+        if count == 0 {
+            // Rows without a value come many together.
+            let last_row = first_row + row_count;
+            while first_row >= 64 && bits.word(first_row - 64) == 0 {
+                first_row -= 64;
+            }
+            // SAFETY: there is room for `end` values, and `start < unread`: the value before the rows is initialised.
+            unsafe {
+                let value = *at.add(unread - 1);
+                let rows = at.add(start + first_row).cast::<MaybeUninit<T>>();
+                run_at(level, Fill { rows: std::slice::from_raw_parts_mut(rows, last_row - first_row), value });
+            }
+            continue;
+        }
         if count == row_count && unread == place + count {
             // All rows so far have values, which lie where they belong.
             break;
@@ -38,11 +52,7 @@ pub fn spread_at<T: Copy>(level: Level, values: &mut Vec<T>, start: usize, bits:
         // SAFETY: there is room for `end` values, of which rows `place..place + row_count` are some. `start < unread`, all values
         // below `unread` are initialised, and each set bit uses up one of those behind `start`: there are as many.
         unsafe {
-            if count == 0 {
-                let value = *at.add(unread - 1);
-                std::slice::from_raw_parts_mut(at.add(place).cast::<MaybeUninit<T>>(), row_count)
-                    .fill(MaybeUninit::new(value));
-            } else if count == row_count {
+            if count == row_count {
                 std::ptr::copy(at.add(unread - count), at.add(place), count);
             } else {
                 spread_word(level, at, place, unread, word, row_count);
@@ -56,9 +66,23 @@ pub fn spread_at<T: Copy>(level: Level, values: &mut Vec<T>, start: usize, bits:
     // SAFETY: there is room for `end` values. Those from the first set bit on were written above or lay there already, those
     // before are written here.
     unsafe {
-        std::slice::from_raw_parts_mut(at.add(start).cast::<MaybeUninit<T>>(), valueless)
-            .fill(MaybeUninit::new(nothing));
+        let rows = std::slice::from_raw_parts_mut(at.add(start).cast::<MaybeUninit<T>>(), valueless);
+        run_at(level, Fill { rows, value: nothing });
         values.set_len(end);
+    }
+}
+
+struct Fill<'a, T> {
+    rows: &'a mut [MaybeUninit<T>],
+    value: T,
+}
+
+impl<T: Copy> Kernel for Fill<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.rows.fill(MaybeUninit::new(self.value));
     }
 }
 

@@ -47,7 +47,7 @@ offsets!(i32, i64);
 /// Strings are copied in steps of this many bytes; what is copied too much is overwritten by the next.
 pub(super) const STEP: usize = 32;
 /// What kernels may write behind the last string.
-const ROOM: usize = 2 * STEP;
+pub(super) const ROOM: usize = 2 * STEP;
 /// Longer strings are copied by the system's routine.
 const LONG: usize = 8 * STEP;
 /// A run of so many rows is copied from what has been copied of it already.

@@ -4,7 +4,10 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::symbols::{ESCAPE, SYMBOL_MAX_BYTES, SymbolError, Symbols};
+use super::strings::ROOM;
+use super::symbols::{ESCAPE, SymbolError, Symbols};
+
+const _: () = assert!(ROOM >= super::SYMBOL_MAX_BYTES, "there is room for what the last symbol writes too much");
 
 /// Codes in a register.
 const REGISTER_CODES: usize = 64;
@@ -117,7 +120,8 @@ pub(super) fn expand(
     if total > limit_bytes {
         return Err(SymbolError::TooLong { limit_bytes });
     }
-    out.reserve(total + SYMBOL_MAX_BYTES);
+    // More room than one symbol: kernels that put strings together want some bytes behind them.
+    out.reserve(total + ROOM);
     let start = out.len();
     let room = out.spare_capacity_mut();
     let mut block =
@@ -221,11 +225,12 @@ impl Block {
         size
     }
 
-    /// Stores the symbols of some registers, each from its place in `to` on; what one writes too much, the next overwrites.
+    /// Stores the symbols of some registers, each from its place in `to` on; what one writes too much, the next overwrites. Not
+    /// inlined, so that it isn't compiled for AVX-512: scattered by that, the stores take twice as long.
     ///
     /// # Safety
     /// There is room for all symbols and one more, and no index is 512 or more.
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn store(&self, symbols: &Symbols, registers: usize, to: *mut MaybeUninit<u8>) {
         let indices = self.indices.as_chunks::<REGISTER_CODES>().0;
         let places = self.places.as_chunks::<REGISTER_CODES>().0;
