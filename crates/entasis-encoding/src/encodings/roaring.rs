@@ -244,10 +244,15 @@ impl Node for RoaringNode {
         for vector in vectors_of(&rows) {
             let whole = vector_range(vector, self.rows);
             let (kind, place) = &self.containers[vector];
+            let asked = rows.start.max(whole.start) - whole.start..rows.end.min(whole.end) - whole.start;
+            if let (Kind::Ones | Kind::Zeros, true) = (kind, place.is_empty()) {
+                // Without positions, all are alike.
+                bits.extend_constant(*kind == Kind::Zeros, asked.len());
+                continue;
+            }
             let container = body.buffer(self.buffer, place.clone())?;
             let words = read_container(*kind, container, whole.len())
                 .ok_or_else(|| Error::corrupt("node", 0, "Roaring: positions that no row of the vector has"))?;
-            let asked = rows.start.max(whole.start) - whole.start..rows.end.min(whole.end) - whole.start;
             append_bits(&words, asked, bits);
         }
         out.extend_valid(rows.len());

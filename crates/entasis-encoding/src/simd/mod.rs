@@ -14,6 +14,7 @@ compile_error!("the kernels read little-endian words in place");
 
 mod alp;
 mod alp_rd;
+mod ascending;
 mod bitpack;
 mod expand;
 mod gather;
@@ -36,6 +37,7 @@ mod within;
 
 pub use alp::*;
 pub use alp_rd::*;
+pub use ascending::*;
 pub use bitpack::*;
 pub use expand::*;
 pub use gather::*;

@@ -103,10 +103,8 @@ impl Kernel for MakePlan<'_> {
         let text_bytes = text.len().saturating_sub(COPY_BYTES);
         let literal_bytes = literals.len().saturating_sub(COPY_BYTES);
         let ends_are_good = literal_ends.len() == counts.len() + 1
-            && literal_ends
-                .iter()
-                .zip(&literal_ends[1..])
-                .fold(literal_ends[0] >= 0, |good, (left, right)| good & (left <= right))
+            && literal_ends[0] >= 0
+            && super::ascends(literal_ends)
             && literal_ends[counts.len()] as usize <= literal_bytes;
         let count: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         assert!(

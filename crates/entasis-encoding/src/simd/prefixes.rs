@@ -77,10 +77,8 @@ impl Kernel for Measure<'_> {
     fn run(self) -> Self::Output {
         let PrefixStrings { shared, rest_ends, rests } = *self.strings;
         let ends_are_good = rest_ends.len() == shared.len() + 1
-            && rest_ends
-                .iter()
-                .zip(&rest_ends[1..])
-                .fold(rest_ends[0] >= 0, |good, (left, right)| good & (left <= right))
+            && rest_ends[0] >= 0
+            && super::ascends(rest_ends)
             && rest_ends[shared.len()] as usize + COPY_BYTES <= rests.len();
         assert!(ends_are_good, "the parts fit each other");
         let bounds = rest_ends.iter().zip(&rest_ends[1..]).zip(shared);

@@ -74,8 +74,7 @@ impl StringTable {
     /// The strings `data[offsets[i]..offsets[i + 1]]`; `None` unless there is an offset and all ascend within `data`.
     pub fn new(offsets: Vec<i32>, mut data: Vec<u8>) -> Option<Self> {
         let (&first, &last) = offsets.first().zip(offsets.last())?;
-        let ascend = offsets.iter().zip(&offsets[1..]).fold(true, |all, (left, right)| all & (left <= right));
-        if first < 0 || !ascend || last as usize > data.len() {
+        if first < 0 || !super::ascends(&offsets) || last as usize > data.len() {
             return None;
         }
         let lengths = offsets.iter().zip(&offsets[1..]).map(|(left, right)| right - left);

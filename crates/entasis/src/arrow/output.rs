@@ -14,7 +14,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use bytes::Bytes;
-use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues};
+use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues, simd};
 
 use super::{
     dictionary::to_dictionary, interval, physical::fixed_of, physical_of, plain::is_plain, runs::to_runs, union, utf8,
@@ -162,8 +162,7 @@ fn binaries<O: OffsetSizeTrait>(
 /// Offsets as Arrow wants them, checked once and without branches; Arrow's constructor would check them one by one.
 #[allow(unsafe_code, reason = "the offsets have been checked")]
 fn ascending<O: OffsetSizeTrait>(offsets: Vec<O>) -> Result<OffsetBuffer<O>> {
-    let ascend = offsets.windows(2).fold(true, |all, pair| all & (pair[0] <= pair[1]));
-    if !ascend || offsets.first().is_none_or(|&first| first < O::usize_as(0)) {
+    if !simd::ascends(&offsets) || offsets.first().is_none_or(|&first| first < O::usize_as(0)) {
         return Err(ArrowError::InvalidArgumentError("offsets must ascend from 0".to_owned()).into());
     }
     // SAFETY: the offsets are not empty, begin at 0 or above and ascend, which is all that an offset buffer requires.
