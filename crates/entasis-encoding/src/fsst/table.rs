@@ -77,7 +77,7 @@ impl SymbolTable {
     /// Any [`SymbolError`]; nothing is appended then.
     pub fn decode_into(&self, codes: &[u8], out: &mut Vec<u8>, limit_bytes: usize) -> Result<(), SymbolError> {
         let end = u32::try_from(codes.len()).map_err(|_| SymbolError::Ends)?;
-        self.symbols.expand(codes, &[end], out, limit_bytes, |_| ())
+        self.symbols.expand(codes, &[end], out, limit_bytes, &mut Vec::with_capacity(1))
     }
 
     /// Appends many strings, of at most `limit_bytes` together, of which string `k` is encoded in the codes from
@@ -95,14 +95,7 @@ impl SymbolTable {
         limit_bytes: usize,
     ) -> Result<(), SymbolError> {
         let addressable_bytes = (i32::MAX as usize).saturating_sub(out.len());
-        let limit_bytes = limit_bytes.min(addressable_bytes);
-        let string_count = out_ends.len();
-        out_ends.reserve(encoded_ends.len());
-        let result = self.symbols.expand(codes, encoded_ends, out, limit_bytes, |end| out_ends.push(end as i32));
-        if result.is_err() {
-            out_ends.truncate(string_count);
-        }
-        result
+        self.symbols.expand(codes, encoded_ends, out, limit_bytes.min(addressable_bytes), out_ends)
     }
 
     /// Appends the table as it is stored.

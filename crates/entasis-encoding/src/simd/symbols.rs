@@ -67,20 +67,20 @@ impl Symbols {
     }
 
     /// Appends the strings that `codes` stand for: string `k` is encoded in the codes from `ends[k - 1]` (the first
-    /// from 0) to below `ends[k]`. `string_end` is called with the length of `out` after each string. Appends at most
-    /// `limit_bytes`.
+    /// from 0) to below `ends[k]`. Appends to `out_ends` the length of `out` after each string, of which the low bits are kept.
+    /// Appends at most `limit_bytes`.
     ///
     /// # Errors
-    /// Any [`SymbolError`]; nothing is appended then, though `string_end` may have been called.
+    /// Any [`SymbolError`]; nothing is appended then.
     pub fn expand(
         &self,
         codes: &[u8],
         ends: &[u32],
         out: &mut Vec<u8>,
         limit_bytes: usize,
-        string_end: impl FnMut(usize),
+        out_ends: &mut Vec<i32>,
     ) -> Result<(), SymbolError> {
-        self.expand_at(Level::detect(), codes, ends, out, limit_bytes, string_end)
+        self.expand_at(Level::detect(), codes, ends, out, limit_bytes, out_ends)
     }
 
     /// [`expand`](Self::expand) at a given level.
@@ -94,17 +94,38 @@ impl Symbols {
         ends: &[u32],
         out: &mut Vec<u8>,
         limit_bytes: usize,
-        mut string_end: impl FnMut(usize),
+        out_ends: &mut Vec<i32>,
     ) -> Result<(), SymbolError> {
         let Some(&last_end) = ends.last() else { return Ok(()) };
         let codes = codes.get(..last_end as usize).ok_or(SymbolError::Ends)?;
+        if !super::ascends_at(level, ends) {
+            return Err(SymbolError::Ends);
+        }
         #[cfg(target_arch = "x86_64")]
         if level.or_scalar() == Level::Avx512 && codes.len() >= WORTHWHILE_CODES {
             // SAFETY: `or_scalar` returns this level only where the processor has its features.
-            return unsafe { super::symbols_avx512::expand(self, codes, ends, out, limit_bytes, string_end) };
+            return unsafe { super::symbols_avx512::expand(self, codes, ends, out, limit_bytes, out_ends) };
         }
-        let _ = level;
         self.check_known(codes)?;
+        let string_count = out_ends.len();
+        out_ends.reserve(ends.len());
+        let result = self.expand_portably(codes, ends, out, limit_bytes, |end| out_ends.push(end as i32));
+        if result.is_err() {
+            out_ends.truncate(string_count);
+        }
+        result
+    }
+
+    /// As [`expand`](Self::expand), of known codes that end with the last string; `ends` must ascend. Calls `string_end` with the
+    /// length of `out` after each string, before a fault is found too.
+    fn expand_portably(
+        &self,
+        codes: &[u8],
+        ends: &[u32],
+        out: &mut Vec<u8>,
+        limit_bytes: usize,
+        mut string_end: impl FnMut(usize),
+    ) -> Result<(), SymbolError> {
         // No more than eight bytes come from a code, so that a generous limit does not become an allocation. Places
         // have 32 bits.
         let limit = limit_bytes.min(codes.len().saturating_mul(SYMBOL_MAX_BYTES)).min(INSIDE_ESCAPE as usize - 1);
@@ -116,15 +137,11 @@ impl Symbols {
         // Strings end too often for a loop over each: codes are expanded as one stream, in blocks, and the ends of
         // strings are looked up among the places that the codes of a block had.
         let mut places = [0; BLOCK_CODES + 2];
-        let (mut block_start, mut previous_end) = (0, 0);
+        let mut block_start = 0;
         let mut ends = ends.iter().map(|&end| end as usize).peekable();
         loop {
             let next = expansion.push_block(codes, block_start, &mut places)?;
             while let Some(end) = ends.next_if(|&end| end <= next) {
-                if end < previous_end {
-                    return Err(SymbolError::Ends);
-                }
-                previous_end = end;
                 match places[end - block_start] {
                     INSIDE_ESCAPE => return Err(SymbolError::TruncatedEscape),
                     place => string_end(start + place as usize),
@@ -134,9 +151,6 @@ impl Symbols {
                 break;
             }
             block_start = next;
-        }
-        if ends.next().is_some() {
-            return Err(SymbolError::Ends);
         }
         let size = expansion.size;
         // SAFETY: the blocks filled the first `size` bytes of the spare capacity, one behind the other.
@@ -317,7 +331,7 @@ mod tests {
             let (mut out, mut out_ends) = (b"before".to_vec(), Vec::new());
             let Ok(expected) = expected else {
                 for level in Level::available() {
-                    prop_assert!(table.expand_at(level, &codes, &ends, &mut out, 10_000, |_| ()).is_err());
+                    prop_assert!(table.expand_at(level, &codes, &ends, &mut out, 10_000, &mut out_ends).is_err());
                     prop_assert_eq!(&out, b"before");
                 }
                 return Ok(());
@@ -328,7 +342,7 @@ mod tests {
             let limits = [size, size + shortage, usize::MAX, size.saturating_sub(shortage)];
             for (limit, level) in limits.into_iter().flat_map(|limit| Level::available().into_iter().map(move |level| (limit, level))) {
                 out_ends.clear();
-                let result = table.expand_at(level, &codes, &ends, &mut out, limit, |end| out_ends.push(end));
+                let result = table.expand_at(level, &codes, &ends, &mut out, limit, &mut out_ends);
                 if limit < size {
                     prop_assert_eq!(result, Err(SymbolError::TooLong { limit_bytes: limit }));
                     prop_assert_eq!(&out, b"before");
@@ -337,7 +351,7 @@ mod tests {
                 prop_assert_eq!(result, Ok(()));
                 prop_assert_eq!(&out, &whole);
                 let mut at = 6;
-                let ends_match = expected.iter().zip(&out_ends).all(|(string, &end)| { at += string.len(); at == end });
+                let ends_match = expected.iter().zip(&out_ends).all(|(string, &end)| { at += string.len(); at == end as usize });
                 prop_assert!(ends_match && out_ends.len() == strings.len());
                 out.truncate(6);
             }
@@ -347,7 +361,8 @@ mod tests {
     #[test]
     fn each_fault_has_its_error() {
         let (_, table) = symbols();
-        let expand = |codes: &[u8], ends: &[u32], limit| table.expand(codes, ends, &mut Vec::new(), limit, |_| ());
+        let expand =
+            |codes: &[u8], ends: &[u32], limit| table.expand(codes, ends, &mut Vec::new(), limit, &mut Vec::new());
         assert_eq!(expand(&[1, ESCAPE, 7], &[2, 3], 99), Err(SymbolError::TruncatedEscape));
         assert_eq!(expand(&[1, 200], &[2], 99), Err(SymbolError::UnknownCode));
         assert_eq!(expand(&[1; 100], &[100], 199), Err(SymbolError::TooLong { limit_bytes: 199 }));
@@ -363,8 +378,9 @@ mod tests {
         for (level, count) in
             Level::available().into_iter().flat_map(|level| [63, 64, 512, 513].map(|count| (level, count)))
         {
-            let expand =
-                |codes: &[u8], ends: &[u32]| table.expand_at(level, codes, ends, &mut Vec::new(), 9999, |_| ());
+            let expand = |codes: &[u8], ends: &[u32]| {
+                table.expand_at(level, codes, ends, &mut Vec::new(), 9999, &mut Vec::new())
+            };
             let (good, end) = (vec![7; count], count as u32);
             let with = |at: usize, code| {
                 good.iter().enumerate().map(|(index, &good)| if index == at { code } else { good }).collect::<Vec<_>>()

@@ -102,7 +102,7 @@ fn measure(lengths: &Lengths, codes: &[u8]) -> Result<usize, SymbolError> {
     }
 }
 
-/// As [`Symbols::expand`], of codes that end with the last string.
+/// As [`Symbols::expand`], of codes that end with the last string; `ends` must ascend.
 ///
 /// # Errors
 /// As [`Symbols::expand`].
@@ -113,7 +113,7 @@ pub(super) fn expand(
     ends: &[u32],
     out: &mut Vec<u8>,
     limit_bytes: usize,
-    mut string_end: impl FnMut(usize),
+    out_ends: &mut Vec<i32>,
 ) -> Result<(), SymbolError> {
     let lengths = Lengths::new(symbols);
     let total = measure(&lengths, codes)?;
@@ -122,12 +122,13 @@ pub(super) fn expand(
     }
     // More room than one symbol: kernels that put strings together want some bytes behind them.
     out.reserve(total + ROOM);
+    out_ends.reserve(ends.len());
     let start = out.len();
-    let room = out.spare_capacity_mut();
+    let (room, end_room) = (out.spare_capacity_mut(), &mut out_ends.spare_capacity_mut()[..ends.len()]);
     let mut block =
         Block { places: [0; BLOCK_CODES + 1], indices: [0; BLOCK_CODES], literals: [0; BLOCK_CODES / 64 + 1] };
-    let (mut size, mut carry, mut block_start, mut previous_end) = (0, 0, 0, 0);
-    let mut ends = ends.iter().map(|&end| end as usize).peekable();
+    let (mut size, mut carry, mut block_start) = (0, 0, 0);
+    let mut strings = ends.iter().zip(end_room).peekable();
     for codes in codes.chunks(BLOCK_CODES) {
         let begin = size;
         for (register, codes) in codes.chunks(REGISTER_CODES).enumerate() {
@@ -136,30 +137,28 @@ pub(super) fn expand(
         }
         let registers = codes.len().div_ceil(REGISTER_CODES);
         // SAFETY: `measure` found all codes to stand for `total` bytes, for which and one more symbol there is room.
-        unsafe { block.store(symbols, registers, room.as_mut_ptr().add(begin).cast()) };
+        unsafe { block.store(symbols, registers, room.as_mut_ptr().add(begin)) };
         block.places[codes.len()] = (size - begin) as u32;
         block.literals[codes.len() / 64] &= !(u64::MAX << (codes.len() % 64));
         block.literals[codes.len() / 64] |= carry << (codes.len() % 64);
-        while let Some(end) = ends.next_if(|&end| end <= block_start + codes.len()) {
-            let at = end.checked_sub(block_start).filter(|_| end >= previous_end).ok_or(SymbolError::Ends)?;
-            if block.literals[at / 64] >> (at % 64) & 1 == 1 {
-                return Err(SymbolError::TruncatedEscape);
-            }
-            string_end(start + begin + block.places[at] as usize);
-            previous_end = end;
+        let (block_end, mut inside) = ((block_start + codes.len()) as u32, 0);
+        while let Some((&end, place)) = strings.next_if(|(end, _)| **end <= block_end) {
+            let at = end as usize - block_start;
+            inside |= block.literals[at / 64] >> (at % 64);
+            place.write((start + begin + block.places[at] as usize) as i32);
+        }
+        if inside & 1 == 1 {
+            return Err(SymbolError::TruncatedEscape);
         }
         block_start += codes.len();
     }
-    // Strings without a code behind the last one's.
-    for end in ends {
-        if end != block_start {
-            return Err(SymbolError::Ends);
-        }
-        string_end(start + size);
+    debug_assert!(size == total && strings.next().is_none(), "the last string ends with the codes");
+    // SAFETY: the stores filled the first `total` bytes of the spare capacity, one symbol behind the other. The ends ascend to that of
+    // the codes, so that each lay in a block and was written.
+    unsafe {
+        out.set_len(start + total);
+        out_ends.set_len(out_ends.len() + ends.len());
     }
-    debug_assert_eq!(size, total);
-    // SAFETY: the stores filled the first `total` bytes of the spare capacity, one symbol behind the other.
-    unsafe { out.set_len(start + total) };
     Ok(())
 }
 
