@@ -15,7 +15,7 @@
 //! All lanes do the same at the same time, so that one loop over the rows, with shifts that are known only at run time,
 //! serves every width and every register. A short vector (the last of a column) is packed value after value instead.
 
-use super::level::Level;
+use super::level::{Kernel, Level, run_at};
 use super::register::{Register, RegisterKernel, run_in_registers};
 use crate::PackedLane;
 use std::mem::MaybeUninit;
@@ -269,13 +269,58 @@ pub fn pack_short<T: PackedLane>(values: &[T], width: u32, out: &mut Vec<u8>) {
 /// # Panics
 /// If `packed` is not [`packed_size_bytes`] long, or `width` is above `T::BITS`.
 pub fn unpack_short<T: PackedLane>(packed: &[u8], width: u32, reference: T, row_count: usize, out: &mut Vec<T>) {
+    unpack_short_at(Level::detect(), packed, width, reference, row_count, out);
+}
+
+/// [`unpack_short`] at a given level.
+pub fn unpack_short_at<T: PackedLane>(
+    level: Level,
+    packed: &[u8],
+    width: u32,
+    reference: T,
+    row_count: usize,
+    out: &mut Vec<T>,
+) {
     check_width::<T>(width);
     assert_eq!(packed.len(), packed_size_bytes(row_count, width), "bytes of {row_count} values of {width} bits");
     if width == 0 {
         out.resize(out.len() + row_count, reference);
         return;
     }
-    out.extend((0..row_count).map(|index| sequential_value::<T>(packed, width, index).add(reference)));
+    run_at(level, UnpackShort { packed, width, reference, row_count, out });
+}
+
+struct UnpackShort<'a, T> {
+    packed: &'a [u8],
+    /// Not 0.
+    width: u32,
+    reference: T,
+    row_count: usize,
+    out: &'a mut Vec<T>,
+}
+
+impl<T: PackedLane> Kernel for UnpackShort<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        /// Bits that a word has of a value, wherever in its first byte that begins.
+        const WORD_BITS: u32 = 57;
+        let Self { packed, width, reference, row_count, out } = self;
+        // Values that begin in a byte with seven more behind it.
+        let in_words = match packed.len().checked_sub(7) {
+            Some(bytes @ 1..) if width <= WORD_BITS => row_count.min((bytes * 8 - 1) / width as usize + 1),
+            _ => 0,
+        };
+        let mask: T = low_bits(width);
+        out.extend((0..in_words).map(|index| {
+            let bit = index * width as usize;
+            // SAFETY: the value begins in a byte that has seven more behind it.
+            let word = u64::from_le(unsafe { packed.as_ptr().add(bit / 8).cast::<u64>().read_unaligned() });
+            (T::from_u64(word >> (bit % 8)) & mask).add(reference)
+        }));
+        out.extend((in_words..row_count).map(|index| sequential_value::<T>(packed, width, index).add(reference)));
+    }
 }
 
 /// Value `index` of a sequentially packed vector; `width` is not 0.
@@ -377,7 +422,7 @@ mod tests {
     fn bits_lie_as_documented<T: PackedLane>() {
         let values = &test_values::adversarial::<T>(VECTOR_ROWS)[0];
         for width in 0..=T::BITS {
-            for row_count in [0, 1, 77, VECTOR_ROWS - 1, VECTOR_ROWS] {
+            for row_count in [0, 1, 3, 8, 77, VECTOR_ROWS - 1, VECTOR_ROWS] {
                 let (mut packed, mut out) = (Vec::new(), Vec::new());
                 if row_count == VECTOR_ROWS {
                     pack(values, width, &mut packed);
@@ -385,6 +430,11 @@ mod tests {
                 } else {
                     pack_short(&values[..row_count], width, &mut packed);
                     unpack_short(&packed, width, values[0], row_count, &mut out);
+                    for level in Level::available() {
+                        let mut again = Vec::new();
+                        unpack_short_at(level, &packed, width, values[0], row_count, &mut again);
+                        assert_eq!(again, out, "{row_count} of width {width} at {level:?}");
+                    }
                 }
                 assert_eq!(packed.len(), packed_size_bytes(row_count, width));
                 assert_eq!(out, unpack_naively(&packed, width, values[0], row_count), "{row_count} of width {width}");

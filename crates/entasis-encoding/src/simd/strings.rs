@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::level::{Kernel, Level, run_at};
-use super::runs::{RunError, check_runs};
+use super::runs::{RunError, check_runs, expand_runs_at};
 use super::{Code, Runs};
 
 /// Why strings can't be gathered.
@@ -155,6 +155,12 @@ impl StringTable {
             // Spans of eight and more.
             None if successors * 8 >= codes.len() * 7 => run_at(level, CopySpans { table: self, codes, place }),
             None => run_at(level, CopyEach { table: self, codes, place }),
+            Some(runs) if self.longest <= ROOM && row_count < codes.len() * MANY_ROWS => {
+                // So short are the runs that a code for each row costs less than a loop for each run.
+                let mut each = Vec::new();
+                expand_runs_at(level, codes, runs.ends, runs.start, row_count, &mut each).map_err(GatherError::Runs)?;
+                run_at(level, CopyEach { table: self, codes: &each, place })
+            }
             Some(runs) => run_at(level, CopyRuns { table: self, codes, runs, place }),
         };
         debug_assert_eq!(size as u64, total);
