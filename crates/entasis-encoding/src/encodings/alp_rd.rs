@@ -10,6 +10,7 @@
 //! packing leaves the rare ones to its patches. ALP for real doubles: Afroozeh, Kuffo, Boncz, SIGMOD 2024, §3.4.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::bitpack::plan;
@@ -172,25 +173,23 @@ fn open<T: PackedLane + LaneAccess>(opening: &Opening<'_>, right: Fixed) -> Resu
     let Some(left_bits) = left_bits else {
         return Err(opening.corrupt(format!("{right_bits} right bits")));
     };
-    let mut left = [T::default(); MAX_PARTS];
-    for (slot, part) in left.iter_mut().zip(parts.as_chunks().0) {
-        let part = u64::from(u16::from_le_bytes(*part));
-        if part >> left_bits != 0 {
+    let mut left = LeftParts { parts: [0; MAX_PARTS], right_bits };
+    for (slot, part) in left.parts.iter_mut().zip(parts.as_chunks().0) {
+        *slot = u16::from_le_bytes(*part);
+        if u64::from(*slot) >> left_bits != 0 {
             return Err(opening.corrupt(format!("a left part of more than {left_bits} bits")));
         }
-        *slot = T::from_u64(part << right_bits);
     }
     let rows = opening.rows();
     let codes = opening.child(0, &Physical::Fixed(Fixed::U8), rows)?;
     let rest = opening.child(1, &Physical::Fixed(right), rows)?;
-    Ok(Box::new(AlpRdNode { right_bits, part_count: parts.len() / size_of::<u16>(), left, codes, rest }))
+    Ok(Box::new(AlpRdNode::<T> { part_count: parts.len() / size_of::<u16>(), left, lane: PhantomData, codes, rest }))
 }
 
 struct AlpRdNode<T> {
-    right_bits: u32,
     part_count: usize,
-    /// By code; no part where there is none.
-    left: LeftParts<T>,
+    left: LeftParts,
+    lane: PhantomData<T>,
     codes: Box<dyn Node>,
     rest: Box<dyn Node>,
 }
@@ -251,7 +250,7 @@ impl<T: PackedLane + LaneAccess> Node for AlpRdNode<T> {
     }
 
     fn describe(&self) -> String {
-        format!("{} left parts, {} right bits", self.part_count, self.right_bits)
+        format!("{} left parts, {} right bits", self.part_count, self.left.right_bits)
     }
 }
 

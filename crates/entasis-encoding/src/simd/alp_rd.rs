@@ -4,26 +4,37 @@
 use super::level::{Kernel, Level, run_at};
 use crate::PackedLane;
 
-/// Left parts by their codes, shifted to where they belong; a code is a byte, so that none lies outside.
-pub type LeftParts<T> = [T; 256];
+/// Left parts by their codes, which are bytes, so that none lies outside.
+#[derive(Clone)]
+pub struct LeftParts {
+    /// The parts; 0 where a code has none.
+    pub parts: [u16; 256],
+    /// By how many bits they are shifted to where they belong.
+    pub right_bits: u32,
+}
 
 /// Adds to each of `right` the left part of its code. Panics unless there are as many codes.
-pub fn join_parts<T: PackedLane>(left: &LeftParts<T>, codes: &[u8], right: &mut [T]) {
+pub fn join_parts<T: PackedLane>(left: &LeftParts, codes: &[u8], right: &mut [T]) {
     join_parts_at(Level::detect(), left, codes, right);
 }
 
 /// [`join_parts`] at a given level.
-pub fn join_parts_at<T: PackedLane>(level: Level, left: &LeftParts<T>, codes: &[u8], right: &mut [T]) {
+pub fn join_parts_at<T: PackedLane>(level: Level, left: &LeftParts, codes: &[u8], right: &mut [T]) {
     assert_eq!(codes.len(), right.len(), "a code per value");
     #[cfg(target_arch = "x86_64")]
     if level.or_scalar() == Level::Avx512 {
-        let (parts, values) = (left.as_ptr(), right.as_mut_ptr());
+        let most = codes.iter().copied().max().unwrap_or(0);
+        let values = right.as_mut_ptr();
         // SAFETY: `or_scalar` returns this level only where the processor has its features. `T` is an integer of the width matched,
-        // there are 256 parts, and as many values as codes.
+        // there are as many values as codes, and no code is above `most`.
         let joined = unsafe {
-            match T::BYTES {
-                4 => x86::join_32(parts.cast(), codes, values.cast()),
-                8 => x86::join_64(parts.cast(), codes, values.cast()),
+            match (T::BYTES, most) {
+                (4, 0..64) => x86::join_32::<1>(left, codes, values.cast()),
+                (4, 64..128) => x86::join_32::<2>(left, codes, values.cast()),
+                (4, _) => x86::join_32::<4>(left, codes, values.cast()),
+                (8, 0..64) => x86::join_64::<1>(left, codes, values.cast()),
+                (8, 64..128) => x86::join_64::<2>(left, codes, values.cast()),
+                (8, _) => x86::join_64::<4>(left, codes, values.cast()),
                 _ => 0,
             }
         };
@@ -34,7 +45,7 @@ pub fn join_parts_at<T: PackedLane>(level: Level, left: &LeftParts<T>, codes: &[
 }
 
 struct JoinParts<'a, T> {
-    left: &'a LeftParts<T>,
+    left: &'a LeftParts,
     codes: &'a [u8],
     right: &'a mut [T],
 }
@@ -44,41 +55,78 @@ impl<T: PackedLane> Kernel for JoinParts<'_, T> {
 
     #[inline(always)]
     fn run(self) {
+        let LeftParts { parts, right_bits } = self.left;
         for (value, &code) in self.right.iter_mut().zip(self.codes) {
-            *value = *value | self.left[usize::from(code)];
+            *value = *value | T::from_u64(u64::from(parts[usize::from(code)]) << right_bits);
         }
     }
 }
 
-/// The commonest parts have the least codes: those of two registers are looked up there, the rest in memory.
+/// All parts lie in registers, 64 in a pair.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Joins whole registers of values and returns how many values that is.
+    use super::LeftParts;
+
+    /// Codes that are looked up at once.
+    const CODES: usize = 32;
+
+    /// The parts of 32 codes, all below 64 × `PAIRS`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    fn look_up<const PAIRS: usize>(registers: &[__m512i; 8], codes: &[u8; CODES]) -> __m512i {
+        // SAFETY: 32 codes fill a register of half the width.
+        let codes = _mm512_cvtepu8_epi16(unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) });
+        let pair = |pair: usize| _mm512_permutex2var_epi16(registers[2 * pair], codes, registers[2 * pair + 1]);
+        let has = |bit: i16| _mm512_test_epi16_mask(codes, _mm512_set1_epi16(bit));
+        let two = |first: usize| _mm512_mask_mov_epi16(pair(first), has(64), pair(first + 1));
+        match PAIRS {
+            1 => pair(0),
+            2 => two(0),
+            _ => _mm512_mask_mov_epi16(two(0), has(128), two(2)),
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    fn registers(left: &LeftParts) -> [__m512i; 8] {
+        // SAFETY: each eighth of the 256 parts fills a register.
+        let eighth = |eighth: usize| unsafe { _mm512_loadu_epi16(left.parts.as_ptr().add(eighth * 32).cast()) };
+        [0, 1, 2, 3, 4, 5, 6, 7].map(eighth)
+    }
+
+    /// A function that joins groups of 32 values and returns how many values that is.
     macro_rules! join_lanes {
-        ($name:ident, $lane:ty, $rows:expr, $widen:expr, $splat:ident, $above:ident, $pick:ident, $load:ident, $or:ident, $store:ident) => {
+        ($name:ident, $lane:ty, $lanes:expr, $widen:expr, $shift:ident, $load:ident, $or:ident, $store:ident) => {
             /// # Safety
-            /// There are 256 parts, and as many values as codes.
+            /// There are as many values as codes, which are below 64 × `PAIRS`.
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-            pub(super) unsafe fn $name(parts: *const $lane, codes: &[u8], values: *mut $lane) -> usize {
-                let (groups, _) = codes.as_chunks::<$rows>();
-                // SAFETY: of the parts two registers are read, of the values one per group of as many codes; a code is below 256.
-                unsafe {
-                    let (low, high) = ($load(parts), $load(parts.add($rows)));
-                    for (group, codes) in groups.iter().enumerate() {
-                        let values = values.add(group * $rows);
-                        let wide = $widen(codes.as_ptr());
-                        if $above(wide, $splat(2 * $rows - 1)) == 0 {
-                            $store(values, $or($load(values), $pick(low, wide, high)));
-                        } else {
-                            for (row, &code) in codes.iter().enumerate() {
-                                *values.add(row) |= *parts.add(usize::from(code));
-                            }
+            pub(super) unsafe fn $name<const PAIRS: usize>(
+                left: &LeftParts,
+                codes: &[u8],
+                values: *mut $lane,
+            ) -> usize {
+                let registers = registers(left);
+                let shift = _mm_cvtsi32_si128(left.right_bits as i32);
+                let (groups, _) = codes.as_chunks::<CODES>();
+                for (group, codes) in groups.iter().enumerate() {
+                    let parts: [u16; CODES] = {
+                        let mut parts = [0; CODES];
+                        // SAFETY: 32 parts are written.
+                        unsafe { _mm512_storeu_epi16(parts.as_mut_ptr().cast(), look_up::<PAIRS>(&registers, codes)) };
+                        parts
+                    };
+                    for at in (0..CODES).step_by($lanes) {
+                        // SAFETY: a register of values is read and written, of which there are as many as codes.
+                        unsafe {
+                            let values = values.add(group * CODES + at);
+                            let parts = $shift($widen(parts.as_ptr().add(at)), shift);
+                            $store(values, $or($load(values), parts));
                         }
                     }
                 }
-                groups.len() * $rows
+                groups.len() * CODES
             }
         };
     }
@@ -87,10 +135,8 @@ mod x86 {
         join_32,
         i32,
         16,
-        |codes: *const u8| _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast())),
-        _mm512_set1_epi32,
-        _mm512_cmpgt_epu32_mask,
-        _mm512_permutex2var_epi32,
+        |parts: *const u16| _mm512_cvtepu16_epi32(_mm256_loadu_si256(parts.cast())),
+        _mm512_sll_epi32,
         _mm512_loadu_epi32,
         _mm512_or_epi32,
         _mm512_storeu_epi32
@@ -99,10 +145,8 @@ mod x86 {
         join_64,
         i64,
         8,
-        |codes: *const u8| _mm512_cvtepu8_epi64(_mm_loadl_epi64(codes.cast())),
-        _mm512_set1_epi64,
-        _mm512_cmpgt_epu64_mask,
-        _mm512_permutex2var_epi64,
+        |parts: *const u16| _mm512_cvtepu16_epi64(_mm_loadu_si128(parts.cast())),
+        _mm512_sll_epi64,
         _mm512_loadu_epi64,
         _mm512_or_epi64,
         _mm512_storeu_epi64
@@ -131,16 +175,17 @@ mod tests {
     #[test]
     fn parts_come_together_on_every_level() {
         fn check<T: PackedLane>() {
-            for right_bits in [T::BITS - 16, T::BITS - 9, T::BITS - 1] {
+            let shapes = [(16, 200), (16, 256), (16, 128), (9, 60), (1, 2)];
+            for (right_bits, count) in shapes.map(|(left_bits, count)| (T::BITS - left_bits, count)) {
                 let left_parts = 1usize << (T::BITS - right_bits);
-                // 200 left parts that are spread over all that there are.
-                let used: Vec<usize> =
-                    (0..left_parts.min(200)).map(|code| code * left_parts / left_parts.min(200)).collect();
+                // Some left parts that are spread over all that there are.
+                let count = left_parts.min(count);
+                let used: Vec<usize> = (0..count).map(|code| code * left_parts / count).collect();
                 let mut code_of = vec![0; left_parts];
-                let mut left = [T::default(); 256];
+                let mut left = LeftParts { parts: [0; 256], right_bits };
                 for (code, &part) in used.iter().enumerate() {
                     code_of[part] = code as u8;
-                    left[code] = T::from_u64((part as u64) << right_bits);
+                    left.parts[code] = part as u16;
                 }
                 let numbers: Vec<u64> = test_values::random(7).take(1000).collect();
                 let values: Vec<T> = numbers
