@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 use entasis::{
-    WriteOptions, Writer,
+    Profile, WriteOptions, Writer,
     arrow::{physical_of, with_column},
     encoding::{ChunkEncoder, EncodeOptions, digest},
     generate::{Generator, flat_types, nested_types},
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (number, data_type) in flat_types().into_iter().chain(nested_types()).cycle().take(400).enumerate() {
         let data_type = if number % 3 == 0 { generator.data_type(2) } else { data_type };
         let Ok(physical) = physical_of(&data_type) else { continue };
-        let mut chunk = ChunkEncoder::new(physical, EncodeOptions::default());
+        let options = EncodeOptions::of(Profile::ALL[number / 3 % Profile::ALL.len()]);
+        let mut chunk = ChunkEncoder::new(physical, options);
         let mut last = Vec::new();
         for _ in 0..2 {
             let array = generator.array(&data_type, [1, 40, 1_500][number % 3]);
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..60 {
         let schema = generator.schema([1, 2, 5, 20][number % 4]);
         let batch = generator.batch(&schema, [0, 3, 60, 2_100][number % 7 % 4]);
-        let options = WriteOptions { row_group_rows: 1_100, ..WriteOptions::default() };
+        let encode = EncodeOptions::of(Profile::ALL[number % Profile::ALL.len()]);
+        let options = WriteOptions { row_group_rows: 1_100, encode, ..WriteOptions::default() };
         let mut writer = Writer::new(Vec::new(), schema, options)?;
         writer.write(&batch)?;
         keep(&corpus.join("file"), &writer.finish()?.0)?;

@@ -13,7 +13,7 @@ use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
-    HEAD_PREFIX_BYTES, Like, Limits, Parts, Physical, Predicate, Scalar, Selection,
+    HEAD_PREFIX_BYTES, Like, Limits, Parts, Physical, Predicate, Profile, Scalar, Selection,
 };
 
 const ROWS: [usize; 9] = [0, 1, 2, 9, 1023, 1024, 1025, 2500, 5000];
@@ -389,8 +389,16 @@ const PREDICTABLE: [Shape; 8] = [
 
 #[test]
 fn predictions_hold_and_choices_are_near_the_best() {
+    check_choices(&EncodeOptions::default());
+}
+
+#[test]
+fn so_they_are_where_only_bytes_count() {
+    check_choices(&EncodeOptions::of(Profile::Size));
+}
+
+fn check_choices(options: &EncodeOptions) {
     let mut random = Random::new(23);
-    let options = EncodeOptions::default();
     let physicals =
         [Physical::Fixed(Fixed::I32), Physical::Fixed(Fixed::I64), Physical::Fixed(Fixed::F64), Physical::Bytes];
     let (mut chosen_bytes, mut best_bytes) = (0, 0);
@@ -400,17 +408,17 @@ fn predictions_hold_and_choices_are_near_the_best() {
             let column = owned.column();
             let statistics = Statistics::new(&column);
             let mut best = usize::MAX;
-            for encoding in REGISTRY {
-                let predicted = encoding.predicted_bytes(&statistics, &Encoder::new(&options, None, None));
+            for encoding in REGISTRY.into_iter().filter(|encoding| options.allows(*encoding)) {
+                let predicted = encoding.predicted_bytes(&statistics, &Encoder::new(options, None, None));
                 let Some(predicted) = predicted else { continue };
-                let found = Encoder::forcing(&options, encoding.id()).root(&column).unwrap().size_bytes();
+                let found = Encoder::forcing(options, encoding.id()).root(&column).unwrap().size_bytes();
                 best = best.min(found);
                 // Children may do better than a prediction knows of, never much worse.
                 let limit = predicted * 1.5 + 300.0;
                 let name = encoding.name();
                 assert!(found as f64 <= limit, "{name} of {physical} {shape:?}: {predicted} predicted, {found} bytes");
             }
-            let node = Encoder::new(&options, None, None).root(&column).unwrap();
+            let node = Encoder::new(options, None, None).root(&column).unwrap();
             let (chosen, mut encodings) = (node.size_bytes(), Vec::new());
             node.visit(&mut |node| encodings.push(node.encoding));
             let context = format!("{physical} {shape:?}: {chosen} bytes chosen by {encodings:?}, {best} possible");

@@ -4,6 +4,11 @@
 //! range of rows, select survivors, filter, aggregate, get single rows. The bytes are fixed by `spec/block.md` and
 //! `spec/encodings.md`.
 
+#![cfg_attr(
+    not(any(feature = "pco", feature = "zstd")),
+    allow(dead_code, unused_imports, reason = "what only these encodings need")
+)]
+
 #[doc(hidden)]
 pub mod bench;
 mod block;
@@ -36,7 +41,7 @@ pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, di
 pub use chooser::{
     Candidate, Choice, ChunkEncoder, EncodeOptions, EncodedBlock, Hint, Profile, Searched, explain, search,
 };
-pub use encodings::encoding_names;
+pub use encodings::{encoding_names, is_for_size_alone};
 pub use error::{Error, Result};
 pub use filter::{Filter, FilterWork};
 pub use lane::{Lane, PackedLane, U256};

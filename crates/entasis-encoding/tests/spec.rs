@@ -1,5 +1,6 @@
 //! The specification and the registry agree: the same ids, the same names, and a section for each.
 
+#![cfg(all(feature = "pco", feature = "zstd"))]
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use entasis_encoding::encoding_names;

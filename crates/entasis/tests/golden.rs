@@ -15,7 +15,9 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 use arrow_array::RecordBatch;
 use arrow_ipc::{reader::FileReader, writer::FileWriter as IpcWriter};
 use common::{assert_same, concat, read_all, write};
-use entasis::{Projection, Reader, SortColumn, Strings, WriteOptions, encoding::encoding_names};
+use entasis::{
+    EncodeOptions, Profile, Projection, Reader, SortColumn, Strings, WriteOptions, encoding::encoding_names,
+};
 
 /// A file by its name, and how it was written.
 struct Golden {
@@ -33,6 +35,11 @@ fn goldens() -> Vec<Golden> {
         sort_order: vec![SortColumn { column: "number".to_owned(), descending: false, nulls_first: false }],
         ..WriteOptions::default()
     };
+    let mut size = golden("v0-profile-size", golden_values::size);
+    let named = |(column, encoding): (&str, &str)| (column.to_owned(), encoding.to_owned());
+    size.options.encode = EncodeOptions::of(Profile::Size);
+    size.options.encodings =
+        [("walk", "Pco"), ("prices", "Pco"), ("bytes", "Pco"), ("notes", "Zstd")].map(named).into();
     vec![
         golden("v0-types", golden_values::types),
         golden("v0-layouts", golden_values::layouts),
@@ -43,6 +50,7 @@ fn goldens() -> Vec<Golden> {
         golden("v0-no-rows", golden_values::no_rows),
         golden("v0-no-columns", golden_values::no_columns),
         groups,
+        size,
     ]
 }
 

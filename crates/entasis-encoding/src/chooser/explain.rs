@@ -1,7 +1,7 @@
 //! What the chooser saw and took, for people; and a search through all that it could have taken, to hold its choices against
 //! (BtrBlocks §6.3).
 
-use super::{EncodeOptions, Encoder, Statistics};
+use super::{EncodeOptions, Encoder, HEAVY_MARGIN, Statistics};
 use crate::block::head::EncodedNode;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::encodings::{REGISTRY, by_id};
@@ -34,6 +34,8 @@ pub struct Candidate {
     pub price_bytes: f64,
     /// Bytes that it takes, children as the chooser encodes them; `None` where it can't hold the values.
     pub real_bytes: Option<usize>,
+    /// Whether the profile and what else was asked for let it be chosen.
+    pub is_proposed: bool,
     /// Whether it was chosen.
     pub is_chosen: bool,
 }
@@ -82,12 +84,16 @@ pub fn search(column: &Column<'_>, options: &EncodeOptions) -> Result<Searched> 
 
 impl EncodedNode {
     /// Bytes of the tree, and what decoding it is held to cost.
-    fn priced_bytes(&self, options: &EncodeOptions) -> f64 {
-        let mut price_bits = 0.0;
+    pub(super) fn priced_bytes(&self, options: &EncodeOptions) -> f64 {
+        let (mut price_bits, mut margin_bytes) = (0.0, 0.0);
         self.visit(&mut |node| {
-            price_bits += by_id(node.encoding).map_or(0.0, |encoding| encoding.price_bits()) * node.rows as f64;
+            let Some(encoding) = by_id(node.encoding) else { return };
+            price_bits += encoding.price_bits() * node.rows as f64;
+            if encoding.is_heavy() {
+                margin_bytes += node.buffers.iter().map(Vec::len).sum::<usize>() as f64 * HEAVY_MARGIN;
+            }
         });
-        self.size_bytes() as f64 + price_bits * options.profile.price_factor() / 8.0
+        self.size_bytes() as f64 + margin_bytes + price_bits * options.profile.price_factor() / 8.0
     }
 }
 
@@ -103,10 +109,13 @@ impl Trace {
     pub fn note(&self, encoder: &Encoder<'_>, statistics: &Statistics<'_>, chosen: u8) {
         let candidates = REGISTRY.iter().map(|encoding| {
             let real = encoder.beside().required(*encoding, statistics);
+            let is_proposed = encoder.options.allows(*encoding);
+            let predicted_bytes = if is_proposed { encoding.predicted_bytes(statistics, encoder) } else { None };
             Candidate {
                 encoding: encoding.name(),
-                predicted_bytes: encoding.predicted_bytes(statistics, encoder),
-                price_bytes: encoder.price_bytes(*encoding, statistics.rows),
+                predicted_bytes,
+                price_bytes: encoder.price_bytes(*encoding, statistics.rows, predicted_bytes.unwrap_or(0.0)),
+                is_proposed,
                 real_bytes: real.ok().map(|node| node.size_bytes()),
                 is_chosen: encoding.id() == chosen,
             }
@@ -146,7 +155,7 @@ impl Trace {
 impl Encoder<'_> {
     /// The best of all encodings, each tried with the best of all children.
     pub(super) fn search(&self, statistics: &Statistics<'_>) -> Option<EncodedNode> {
-        let allowed = REGISTRY.into_iter().filter(|encoding| self.options.allows(encoding.id()));
+        let allowed = REGISTRY.into_iter().filter(|encoding| self.options.allows(*encoding));
         // What stands on children can't stand at the bottom, even where its encode would make do.
         let possible =
             allowed.filter(|encoding| self.may_cascade() || encoding.predicted_bytes(statistics, self).is_some());

@@ -10,6 +10,7 @@ pub(crate) mod options;
 pub(crate) mod shared;
 pub(crate) mod sorted;
 pub(crate) mod statistics;
+mod trial;
 
 use std::io;
 
@@ -21,7 +22,7 @@ use hints::Likeness;
 pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
 use statistics::Lessons;
-pub(crate) use statistics::{Statistics, sample_vectors};
+pub(crate) use statistics::{LaidOut, Statistics, sample_vectors};
 
 use crate::block::head::EncodedNode;
 use crate::encodings::{Effort, Encoding, REGISTRY, by_id, large::Large, validity::Validity};
@@ -31,6 +32,8 @@ use crate::{Fixed, LARGE_VALUE_BYTES, with_lanes};
 
 /// Bytes and price below which no better encoding is looked for.
 const ENOUGH_BYTES: f64 = 40.0;
+/// What takes long to decode has to take less, by this share of its bytes, than what doesn't.
+const HEAVY_MARGIN: f64 = 0.03;
 
 /// Stores a value of the region for large values and returns its offset.
 pub(crate) type PutLarge<'a> = dyn FnMut(&[u8]) -> io::Result<u64> + 'a;
@@ -166,9 +169,14 @@ impl<'e> Encoder<'e> {
             return Ok(node);
         }
         for is_allowed in [true, false] {
-            let candidates = self.candidates(statistics, is_allowed);
+            let mut candidates = self.candidates(statistics, is_allowed);
             if self.depth == 0 {
                 self.distinct = statistics.known_distinct();
+            }
+            if self.options.profile == Profile::Size
+                && let Some(node) = self.try_out(&mut candidates, statistics)?
+            {
+                return Ok(node);
             }
             for (priced_bytes, encoding) in candidates {
                 self.followed = None;
@@ -190,9 +198,9 @@ impl<'e> Encoder<'e> {
                 break;
             }
             let asked = REGISTRY.into_iter().filter(|encoding| encoding.effort() == effort);
-            for encoding in asked.filter(|encoding| self.options.allows(encoding.id()) == is_allowed) {
+            for encoding in asked.filter(|encoding| self.options.allows(*encoding) == is_allowed) {
                 if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
-                    let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows);
+                    let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows, bytes);
                     candidates.push((priced_bytes, encoding));
                     self.best_bytes = self.best_bytes.min(priced_bytes);
                 }
@@ -202,9 +210,10 @@ impl<'e> Encoder<'e> {
         candidates
     }
 
-    /// What decoding so many rows of an encoding is held to cost, in bytes.
-    pub fn price_bytes(&self, encoding: &dyn Encoding, rows: usize) -> f64 {
-        encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0
+    /// What decoding so many rows of an encoding, laid out in so many bytes, is held to cost, in bytes.
+    pub fn price_bytes(&self, encoding: &dyn Encoding, rows: usize, bytes: f64) -> f64 {
+        let margin = if encoding.is_heavy() { HEAVY_MARGIN } else { 0.0 };
+        encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0 + bytes * margin
     }
 
     /// Encodes as the block before was, if that promises about as few bytes per row.
@@ -217,7 +226,7 @@ impl<'e> Encoder<'e> {
                 strings.take_over(&hint.lessons);
             }
             let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
-            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows), statistics) {
+            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows, bytes), statistics) {
                 return Ok(None);
             }
         }

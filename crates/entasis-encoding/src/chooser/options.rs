@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::encodings::Encoding;
+
 /// How blocks are encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeOptions {
@@ -31,8 +33,12 @@ impl EncodeOptions {
         Self { profile, ..Self::default() }
     }
 
-    pub(crate) fn allows(&self, id: u8) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&id))
+    /// Whether the chooser may propose this encoding.
+    pub(crate) fn allows(&self, encoding: &dyn Encoding) -> bool {
+        match &self.allowed {
+            Some(allowed) => allowed.contains(&encoding.id()),
+            None => self.profile == Profile::Size || !encoding.is_heavy(),
+        }
     }
 }
 

@@ -61,6 +61,22 @@ pub(crate) struct Statistics<'a> {
     run_count: OnceCell<Option<usize>>,
     distinct: OnceCell<Option<Distinct>>,
     frequent: OnceCell<Option<Frequent>>,
+    laid_out: OnceCell<Option<LaidOut>>,
+}
+
+/// A column as an encoding lays it out whose size nothing but doing so tells; the children aside.
+#[derive(Clone)]
+pub(crate) struct LaidOut {
+    pub parameters: Vec<u8>,
+    pub buffers: Vec<Vec<u8>>,
+}
+
+impl LaidOut {
+    /// About as many as the node takes.
+    pub fn size_bytes(&self) -> f64 {
+        let buffers_bytes: usize = self.buffers.iter().map(Vec::len).sum();
+        (self.parameters.len() + buffers_bytes) as f64 + 12.0
+    }
 }
 
 impl<'a> Statistics<'a> {
@@ -87,6 +103,7 @@ impl<'a> Statistics<'a> {
             run_count: OnceCell::new(),
             distinct: OnceCell::new(),
             frequent: OnceCell::new(),
+            laid_out: OnceCell::new(),
         }
     }
 
@@ -121,6 +138,12 @@ impl<'a> Statistics<'a> {
             }
             _ => None,
         })
+    }
+
+    /// The column as `lay_out` lays it out, which is asked once: of encodings that need this, each type of values has one.
+    #[cfg(any(feature = "pco", feature = "zstd"))]
+    pub fn laid_out(&self, lay_out: impl FnOnce(&Self) -> Option<LaidOut>) -> Option<&LaidOut> {
+        self.laid_out.get_or_init(|| lay_out(self)).as_ref()
     }
 
     /// True if all values are equal and there is one.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::bitpack::{Patches, plan};
 use super::delta::set_differences;
-use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
+use super::node::{Node, Opening, grains, lanes_mut, vector_range, vectors_of};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -413,22 +413,25 @@ impl<T: AlpLane + PackedLane> Node for AlpNode<T> {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         lanes_mut::<T>(out)?.reserve(rows.len() + VECTOR_ROWS);
         let mut integers = Decoded::new(&Physical::Fixed(T::INTEGER), Default::default());
-        for vector in vectors_of(&rows) {
-            let whole = vector_range(vector, self.rows);
+        let skipped = rows.start % VECTOR_ROWS;
+        let lead = lanes_mut::<T>(out)?.len()..lanes_mut::<T>(out)?.len() + skipped;
+        let end = rows.end.next_multiple_of(VECTOR_ROWS).min(self.rows);
+        for needed in grains(rows.start - skipped..end, self.integers.grain_rows()) {
             integers.clear();
-            self.integers.decode(body, whole.clone(), &mut integers)?;
+            self.integers.decode(body, needed.clone(), &mut integers)?;
             let integers = T::of(&integers.values).ok_or_else(not_integers)?;
             let lanes = lanes_mut::<T>(out)?;
-            let before = lanes.len();
-            simd::alp_decode(integers, T::decoding(self.powers), lanes);
-            if let Some(patches) = &self.patches {
-                patches.apply(body, vector, &mut lanes[before..])?;
-            }
-            lanes.truncate(before + rows.end.min(whole.end) - whole.start);
-            if rows.start > whole.start {
-                lanes.drain(before..before + rows.start - whole.start);
+            for (vector, integers) in vectors_of(&needed).zip(integers.chunks(VECTOR_ROWS)) {
+                let before = lanes.len();
+                simd::alp_decode(integers, T::decoding(self.powers), lanes);
+                if let Some(patches) = &self.patches {
+                    patches.apply(body, vector, &mut lanes[before..])?;
+                }
             }
         }
+        let lanes = lanes_mut::<T>(out)?;
+        lanes.truncate(lead.end + rows.len());
+        lanes.drain(lead);
         out.extend_valid(rows.len());
         Ok(())
     }

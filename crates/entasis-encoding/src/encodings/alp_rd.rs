@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::bitpack::plan;
 use super::delta::differences;
-use super::node::{Node, Opening, lanes_mut};
+use super::node::{Node, Opening, grains, lanes_mut};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -228,13 +228,10 @@ impl<T: PackedLane + LaneAccess> Node for AlpRdNode<T> {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         lanes_mut::<T>(out)?.reserve(rows.len() + VECTOR_ROWS);
         let mut codes = Decoded::new(&Physical::Fixed(Fixed::U8), Default::default());
-        let mut start = rows.start;
-        while start < rows.end {
-            let end = (start / VECTOR_ROWS * VECTOR_ROWS + STEP_ROWS).min(rows.end);
+        for step in grains(rows, STEP_ROWS.max(self.grain_rows())) {
             codes.clear();
-            self.codes.decode(body, start..end, &mut codes)?;
-            self.append(&codes, out, |rest, out| rest.decode(body, start..end, out))?;
-            start = end;
+            self.codes.decode(body, step.clone(), &mut codes)?;
+            self.append(&codes, out, |rest, out| rest.decode(body, step, out))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::bitpack::{plan, read_lane_entries, write_lane_entries};
-use super::node::{Node, Opening, lanes_mut, vector_range, vectors_of};
+use super::node::{Node, Opening, grains, lanes_mut, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -67,11 +67,10 @@ impl Encoding for Delta {
         };
         opening.shape(1, 0)?;
         opening.within_bounds(fixed.size_bytes())?;
-        let rows = opening.rows();
-        let differences = opening.child(0, &Physical::Fixed(fixed.to_signed()), rows)?;
+        let differences = opening.child(0, &Physical::Fixed(fixed.to_signed()), opening.rows())?;
         with_packed_lane_of!(fixed, T => {
             let firsts = opening.parameters(|reader| read_lane_entries::<T>(reader, opening.vectors(), fixed.is_signed()))?;
-            Ok(Box::new(DeltaNode { rows, firsts, differences }))
+            Ok(Box::new(DeltaNode { firsts, differences }))
         }, Err(opening.corrupt("lanes wider than 64 bits")))
     }
 }
@@ -107,27 +106,26 @@ fn encode<T: PackedLane + LaneAccess>(lanes: &[T], fixed: Fixed, encoder: &mut E
 
 #[derive(Debug)]
 struct DeltaNode<T> {
-    rows: usize,
     firsts: Vec<T>,
     differences: Box<dyn Node>,
 }
 
 impl<T: PackedLane + LaneAccess> Node for DeltaNode<T> {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
-        for vector in vectors_of(&rows) {
-            // What lies behind the rows asked for needs no sums.
-            let whole = vector_range(vector, self.rows);
-            let needed = whole.start..whole.end.min(rows.end);
+        // What lies behind the rows asked for needs no sums.
+        let skipped = rows.start % VECTOR_ROWS;
+        let (lanes_before, rows_before) = (lanes_mut::<T>(out)?.len(), out.rows);
+        for needed in grains(rows.start - skipped..rows.end, self.differences.grain_rows()) {
             let before = lanes_mut::<T>(out)?.len();
-            let valid_before = out.rows;
             self.differences.decode(body, needed.clone(), out)?;
-            let lanes = lanes_mut::<T>(out)?;
-            simd::prefix_sum(self.firsts[vector], &mut lanes[before..]);
-            let skipped = rows.start.saturating_sub(needed.start);
-            if skipped > 0 {
-                lanes.drain(before..before + skipped);
-                out.rows = valid_before + needed.len() - skipped;
+            let vectors = lanes_mut::<T>(out)?[before..].chunks_mut(VECTOR_ROWS);
+            for (vector, lanes) in vectors_of(&needed).zip(vectors) {
+                simd::prefix_sum(self.firsts[vector], lanes);
             }
+        }
+        if skipped > 0 {
+            lanes_mut::<T>(out)?.drain(lanes_before..lanes_before + skipped);
+            out.rows = rows_before + rows.len();
         }
         Ok(())
     }

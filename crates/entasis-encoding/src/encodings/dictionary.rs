@@ -63,7 +63,8 @@ impl Encoding for Dictionary {
         };
         // Before all values are told apart: whether as many as a few rows have would be too many.
         if let Some(lanes) = statistics.lanes()
-            && code_bytes(lanes.least_distinct()) + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes()
+            && code_bytes(lanes.least_distinct()) + encoder.price_bytes(self, statistics.rows, 0.0)
+                > encoder.best_bytes()
         {
             return None;
         }

@@ -16,6 +16,8 @@ pub(crate) mod narrow;
 pub(crate) mod nested;
 pub(crate) mod node;
 pub(crate) mod null;
+#[cfg(feature = "pco")]
+pub(crate) mod pco;
 pub(crate) mod phrases;
 pub(crate) mod plain;
 pub(crate) mod prefix;
@@ -27,6 +29,8 @@ pub(crate) mod serial;
 pub(crate) mod sparse;
 pub(crate) mod strings;
 pub(crate) mod validity;
+#[cfg(feature = "zstd")]
+pub(crate) mod zstd;
 
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -55,6 +59,11 @@ pub(crate) trait Encoding: Sync {
         0.0
     }
 
+    /// True where only the profile `size` proposes it: few bytes, which are slow to decode, by whole grains of 8 vectors.
+    fn is_heavy(&self) -> bool {
+        false
+    }
+
     /// Lays out the column of the statistics; `None` if this encoding can't hold it.
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>>;
 
@@ -79,7 +88,7 @@ impl Effort {
 }
 
 /// Every encoding of this version, by ascending id.
-pub(crate) static REGISTRY: [&dyn Encoding; 24] = [
+pub(crate) static REGISTRY: [&dyn Encoding; 24 + cfg!(feature = "pco") as usize + cfg!(feature = "zstd") as usize] = [
     &plain::Plain,
     &constant::Constant,
     &validity::Validity,
@@ -104,14 +113,49 @@ pub(crate) static REGISTRY: [&dyn Encoding; 24] = [
     &sparse::Sparse,
     &alp_rd::AlpRd,
     &prefix::Prefix,
+    #[cfg(feature = "pco")]
+    &pco::Pco,
+    #[cfg(feature = "zstd")]
+    &zstd::Zstd,
 ];
+
+/// Encodings that this version may be built without: their ids, and the features that bring them.
+const OPTIONAL: [(u8, &str); 2] = [(25, "pco"), (26, "zstd")];
 
 /// The encoding with this id.
 pub(crate) fn by_id(id: u8) -> Option<&'static dyn Encoding> {
     REGISTRY.iter().copied().find(|encoding| encoding.id() == id)
 }
 
+/// Why there is no encoding with this id.
+pub(crate) fn why_unknown(id: u8) -> String {
+    match OPTIONAL.iter().find(|optional| optional.0 == id) {
+        Some((_, feature)) => format!("encoding id {id}: this is a build without the feature `{feature}`"),
+        None => format!("encoding id {id}: the block was written by a newer version"),
+    }
+}
+
+/// Whether only the profile `size` proposes the encoding with this id.
+pub fn is_for_size_alone(id: u8) -> bool {
+    by_id(id).is_some_and(|encoding| encoding.is_heavy())
+}
+
 /// Ids and names of all encodings that this version reads and writes, ascending.
 pub fn encoding_names() -> Vec<(u8, &'static str)> {
     REGISTRY.iter().map(|encoding| (encoding.id(), encoding.name())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_new_or_was_left_out() {
+        let names = encoding_names();
+        for (id, feature) in OPTIONAL {
+            assert!(why_unknown(id).ends_with(&format!("this is a build without the feature `{feature}`")));
+            assert!(names.iter().all(|&(known, name)| known != id || name.eq_ignore_ascii_case(feature)));
+        }
+        assert!(why_unknown(200).contains("newer version"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::body::{Body, Placement};
 use crate::block::bounds::Budget;
@@ -59,6 +59,11 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// Rows that are decoded together, a multiple of a vector's: whoever asks again and again had better ask for as many.
+    fn grain_rows(&self) -> usize {
+        self.children().iter().map(|child| child.grain_rows()).fold(VECTOR_ROWS, usize::max)
+    }
+
     /// Checks what isn't checked when decoding, of this node alone.
     fn verify(&self, _: &Body) -> Result<()> {
         Ok(())
@@ -67,6 +72,30 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
     /// The parameters, for people; empty where there is nothing to tell.
     fn describe(&self) -> String {
         String::new()
+    }
+}
+
+/// The piece that was decoded last, of a node that is decoded in pieces: ranges and rows beside one another lie in the same. A failure
+/// isn't kept.
+#[derive(Debug)]
+pub(crate) struct Recent<T>(Mutex<Option<(usize, T)>>);
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T: Clone> Recent<T> {
+    /// Piece `number`, decoded unless it was the last one.
+    pub fn piece(&self, number: usize, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+        let last = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, piece)) = last().as_ref().filter(|(known, _)| *known == number) {
+            return Ok(piece.clone());
+        }
+        let piece = decode()?;
+        *last() = Some((number, piece.clone()));
+        Ok(piece)
     }
 }
 
@@ -187,8 +216,7 @@ impl<'a> Opening<'a> {
 /// Opens a node by the encoding that it names.
 pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Node>> {
     let id = opening.record.encoding;
-    let encoding = super::by_id(id)
-        .ok_or_else(|| Error::Unsupported(format!("encoding id {id}: the block was written by a newer version")))?;
+    let encoding = super::by_id(id).ok_or_else(|| Error::Unsupported(super::why_unknown(id)))?;
     if !opening.budget.take_rows(opening.physical, opening.rows()) {
         return Err(opening.corrupt("the rows of all nodes exceed what the block declares"));
     }
@@ -209,8 +237,20 @@ pub(crate) fn bound_of_rows(rows: &[u32], decoded_bytes: u64) -> u64 {
 
 /// Single rows, cut where the next one lies in another vector.
 pub(crate) fn by_vector(rows: &[u32]) -> impl Iterator<Item = &[u32]> {
-    let vector_of = |row: u32| row as usize / VECTOR_ROWS;
-    rows.chunk_by(move |&left, &right| vector_of(left) == vector_of(right))
+    by_grain(rows, VECTOR_ROWS)
+}
+
+/// As [`by_vector`], for what is decoded in pieces of so many rows.
+pub(crate) fn by_grain(rows: &[u32], grain_rows: usize) -> impl Iterator<Item = &[u32]> {
+    let grain_of = move |row: u32| row as usize / grain_rows;
+    rows.chunk_by(move |&left, &right| grain_of(left) == grain_of(right))
+}
+
+/// `rows`, cut at the multiples of `grain_rows`.
+pub(crate) fn grains(rows: Range<usize>, grain_rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let ends = (rows.start / grain_rows + 1..).map(move |grain| grain * grain_rows);
+    let starts = std::iter::once(rows.start).chain(ends.clone());
+    starts.take_while(move |&start| start < rows.end).zip(ends).map(move |(start, end)| start..end.min(rows.end))
 }
 
 /// The vectors that `rows` touches.

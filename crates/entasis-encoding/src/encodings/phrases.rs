@@ -49,7 +49,7 @@ impl Encoding for Phrases {
             return None;
         }
         // Each string takes a count, and hardly less than a phrase.
-        if 2.0 * statistics.rows as f64 + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+        if 2.0 * statistics.rows as f64 + encoder.price_bytes(self, statistics.rows, 0.0) > encoder.best_bytes() {
             return None;
         }
         statistics.strings()?.phrase_bytes()

@@ -58,7 +58,7 @@ impl Encoding for Prefix {
         }
         let scale = facts.total_bytes as f64 / bytes.max(1) as f64;
         let least_bytes = (bytes - shared_bytes) as f64 * LEAST_SYMBOL_RATIO * scale + facts.length_bytes();
-        if least_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+        if least_bytes + encoder.price_bytes(self, statistics.rows, 0.0) > encoder.best_bytes() {
             return None;
         }
         let mut taken: f64 = shared.iter().map(|vector| plan(vector, false).size_bytes()).sum();
@@ -244,7 +244,7 @@ impl Node for PrefixNode {
 }
 
 /// Appends strings that lie back to back in `data`, which views may keep.
-fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) -> Result<()> {
+pub(crate) fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) -> Result<()> {
     if let DecodedBytes::Views(views, buffers) = out {
         append_views(lengths, &data, views, buffers);
         return Ok(());

@@ -41,7 +41,7 @@ impl Encoding for Sparse {
             return None;
         }
         let frequent = statistics.frequent()?;
-        if frequent.which_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+        if frequent.which_bytes + encoder.price_bytes(self, statistics.rows, 0.0) > encoder.best_bytes() {
             return None;
         }
         let others = match (&statistics.column.values, statistics.strings()) {
@@ -51,7 +51,7 @@ impl Encoding for Sparse {
                 let frequent_rows = statistics.rows as f64 - frequent.other_rows;
                 let other_bytes = strings.total_bytes as f64 - frequent_rows * all[frequent.row].len() as f64;
                 let least_bytes = frequent.which_bytes + other_bytes * LEAST_SYMBOL_RATIO;
-                if least_bytes + encoder.price_bytes(self, statistics.rows) > encoder.best_bytes() {
+                if least_bytes + encoder.price_bytes(self, statistics.rows, 0.0) > encoder.best_bytes() {
                     return None;
                 }
                 other_bytes.max(0.0) * strings.symbols().0.min(1.0) + frequent.other_rows

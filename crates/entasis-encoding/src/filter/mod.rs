@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::body::Body;
 use crate::block::parts::Part;
-use crate::encodings::node::Node;
+use crate::encodings::node::{Node, grains};
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedValues};
 use crate::{
@@ -25,8 +25,8 @@ use intervals::Intervals;
 /// More intervals than these are searched instead of compared one after the other.
 const COMPARED_INTERVALS: usize = 8;
 
-/// So many vectors are decoded at a time where a filter has to: what they take stays in the processor's nearest caches.
-const DECODED_VECTORS: usize = 4;
+/// So many rows are decoded at a time where a filter has to: what they take stays in the processor's nearest caches.
+const DECODED_ROWS: usize = 4 * VECTOR_ROWS;
 
 /// A predicate, made ready for columns of one physical type. It remembers what it found of shared parts, so that each is asked once,
 /// however many blocks refer to it.
@@ -487,14 +487,11 @@ pub(crate) fn filter_decoded<N: Node + ?Sized>(
         return Ok(());
     }
     let mut values = work.scratch(&question.physical);
-    let mut start = rows.start;
-    while start < rows.end {
-        let end = ((start / VECTOR_ROWS + DECODED_VECTORS) * VECTOR_ROWS).min(rows.end);
+    for piece in grains(rows.clone(), node.grain_rows().max(DECODED_ROWS)) {
         values.clear();
-        values.reserve(end - start + VECTOR_ROWS);
-        node.decode(body, start..end, &mut values)?;
+        values.reserve(piece.len() + VECTOR_ROWS);
+        node.decode(body, piece, &mut values)?;
         question.answer(&values, out)?;
-        start = end;
     }
     work.decoded_values += rows.len() as u64;
     work.give_back(values);

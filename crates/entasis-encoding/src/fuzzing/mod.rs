@@ -37,7 +37,7 @@ fn split(mut bytes: &[u8]) -> Vec<&[u8]> {
 mod tests {
     use super::*;
     use crate::testing::{Owned, Random, Shape};
-    use crate::{ChunkEncoder, EncodeOptions, Fixed, Physical};
+    use crate::{ChunkEncoder, EncodeOptions, Fixed, Physical, Profile};
 
     /// Alters bytes as a fuzzer does.
     fn change(random: &mut Random, bytes: &mut Vec<u8>) {
@@ -53,7 +53,8 @@ mod tests {
 
     /// A shared part and the last of the blocks that refer to it, or one block alone.
     fn input(physical: &Physical, shape: Shape, random: &mut Random) -> Vec<u8> {
-        let mut chunk = ChunkEncoder::new(physical.clone(), EncodeOptions::default());
+        let options = EncodeOptions::of(random.pick(&Profile::ALL));
+        let mut chunk = ChunkEncoder::new(physical.clone(), options);
         let mut last = Vec::new();
         for rows in [1_100, 1 + random.below(1_500)] {
             let owned = Owned::generate(physical, shape, rows, rows % 2 == 0, random);

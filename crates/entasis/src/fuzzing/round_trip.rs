@@ -7,11 +7,11 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use crate::{
-    Projection, ReadRequest, Reader, Result, Strings, WriteOptions, Writer, compare::first_difference,
-    encoding::digest, generate::Generator,
+    EncodeOptions, Profile, Projection, ReadRequest, Reader, Result, Strings, WriteOptions, Writer,
+    compare::first_difference, encoding::digest, generate::Generator,
 };
 
-/// Makes a batch of the type, size and values that `input` stands for, writes it, reads it and compares.
+/// Makes a batch of the type, size and values that `input` stands for, writes it by a profile, reads it and compares.
 ///
 /// # Panics
 /// If anything comes back differently, or not at all: that is a bug.
@@ -23,7 +23,8 @@ pub fn round_trip(input: &[u8]) {
     let mut generator = Generator::new(digest(input));
     let schema = generator.schema(columns);
     let batch = generator.batch(&schema, rows);
-    let options = WriteOptions { row_group_rows: group_rows, ..WriteOptions::default() };
+    let encode = EncodeOptions::of(Profile::ALL[byte(5) % Profile::ALL.len()]);
+    let options = WriteOptions { row_group_rows: group_rows, encode, ..WriteOptions::default() };
     let file = written(&batch, &schema, pieces, options.clone());
     let again = written(&batch, &schema, 1, WriteOptions { threads: 2, ..options });
     assert!(file == again, "bytes depend on batches or threads");

@@ -60,6 +60,24 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
 }
 
+/// What the profile `size` has encodings of its own for: more than a page and a frame of it.
+pub fn size() -> RecordBatch {
+    const ROWS: i64 = 8_500;
+    let walk = (0..ROWS).zip(noise(6)).scan(1_700_000_000, |sum, (_, bits)| {
+        *sum += 60 + (bits % 7) as i64;
+        Some(*sum)
+    });
+    let prices = (0..ROWS).zip(noise(7)).map(|(row, bits)| (row % 50 > 0).then_some((bits % 3_000) as f64 / 100.0));
+    let bytes = (0..ROWS).zip(noise(8)).map(|(_, bits)| bits.leading_zeros() as i8);
+    let notes = (0..ROWS).map(|row| (row % 40 == 0).then(|| format!("note {} of quarry {}", row * row % 997, row % 7)));
+    table(vec![
+        ("walk", Arc::new(Int64Array::from_iter_values(walk))),
+        ("prices", Arc::new(Float64Array::from_iter(prices))),
+        ("bytes", Arc::new(Int8Array::from_iter_values(bytes))),
+        ("notes", Arc::new(StringArray::from_iter(notes))),
+    ])
+}
+
 /// Columns that each suit another encoding.
 pub fn cascades() -> RecordBatch {
     let rows = CASCADE_ROWS as usize;

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clap::Args;
-use entasis::EncodeOptions;
-use entasis::encoding::encoding_names;
+use entasis::encoding::{encoding_names, is_for_size_alone};
+use entasis::{EncodeOptions, Profile};
 use serde_json::{Value, json};
 
 use super::clock::{self, Plan, Work};
@@ -21,7 +21,8 @@ use crate::units;
 ///
 /// The first step has none but those without which values could not be written at all: lanes, bits and strings as they are, nulls and
 /// nesting. Each further step allows one encoding more (BtrBlocks §6.2), and all tables are written and read back by it, in memory, on one
-/// thread; values are compared before anything is timed. What an encoding saves depends on those before it.
+/// thread; values are compared before anything is timed. What an encoding saves depends on those before it. Encodings that only the
+/// profile `size` proposes come last, and under that profile.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -110,7 +111,9 @@ fn steps() -> Vec<Step> {
 }
 
 fn measure(source: &Source, allowed: &[u8], rounds: usize) -> Result<Figures, Failure> {
-    let options = || EncodeOptions { allowed: Some(allowed.to_vec()), ..EncodeOptions::default() };
+    let is_heavy = allowed.iter().any(|&id| is_for_size_alone(id));
+    let profile = if is_heavy { Profile::Size } else { Profile::default() };
+    let options = || EncodeOptions { allowed: Some(allowed.to_vec()), ..EncodeOptions::of(profile) };
     let encode = || encode_entasis(&source.schema, &source.batches, options());
     let encoded = encode()?;
     if let Some(difference) = source.difference(Contender::Entasis, &encoded)? {

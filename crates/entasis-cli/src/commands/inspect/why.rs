@@ -223,7 +223,11 @@ fn why(candidate: &Candidate, choice: &Choice) -> String {
     let promised = chosen.and_then(|chosen| chosen.predicted_bytes).unwrap_or(0.0);
     let taken = chosen.and_then(|chosen| chosen.real_bytes).unwrap_or(0);
     match candidate.predicted_bytes {
+        None if !candidate.is_proposed => {
+            format!("excluded: for the profile size alone (would take {})", units::grouped(real as u64))
+        }
         None => format!("excluded: looked hopeless (would take {})", units::grouped(real as u64)),
+        Some(bytes) if bytes < promised && real > taken => "fewer bytes promised, though more taken".to_owned(),
         Some(bytes) if bytes < promised => "costs more to decode than it saves".to_owned(),
         Some(_) if real < taken => "more bytes promised, though fewer taken".to_owned(),
         Some(_) => "more bytes".to_owned(),
@@ -242,6 +246,7 @@ mod tests {
             predicted_bytes,
             price_bytes,
             real_bytes,
+            is_proposed: encoding != "g",
             is_chosen: encoding == "a",
         };
         let candidates = vec![
@@ -251,6 +256,8 @@ mod tests {
             candidate("d", Some(120.0), 0.0, Some(105)),
             candidate("e", None, 0.0, Some(1_200)),
             candidate("f", None, 0.0, None),
+            candidate("g", None, 0.0, Some(80)),
+            candidate("h", Some(90.0), 0.0, Some(130)),
         ];
         let mut choice = Choice { above: Vec::new(), physical: Physical::Fixed(Fixed::I64), rows: 9, candidates };
         let words: Vec<String> = choice.candidates.iter().map(|candidate| why(candidate, &choice)).collect();
@@ -261,6 +268,8 @@ mod tests {
             "more bytes promised, though fewer taken",
             "excluded: looked hopeless (would take 1,200)",
             "can't hold these values",
+            "excluded: for the profile size alone (would take 80)",
+            "fewer bytes promised, though more taken",
         ];
         assert_eq!(words, expected);
         choice.candidates.truncate(1);
