@@ -47,13 +47,12 @@ impl PrefixStrings<'_> {
         let total = run_at(level, Measure { strings: self, lengths: room })?;
         make_room::<i32>(total, bound_bytes, out)?;
         let to = out.spare_capacity_mut().as_mut_ptr().cast();
-        let rest_ends = self.rest_ends;
         // SAFETY: `Measure` found the parts to fit each other. There is room for the total and `COPY_BYTES`. `or_scalar` returns a
         // level only where the processor has its features.
         unsafe {
             match level.or_scalar() {
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => x86::join(self.shared, rest_ends, self.rests, to),
+                Level::Avx512 => x86::join(self.shared, self.rest_ends, self.rests, to),
                 _ => run_at(level, Join { strings: self, to }),
             }
             // All strings have been written, one behind the other, and their lengths.
