@@ -130,6 +130,8 @@ def test_a_program_that_is_stopped_leaves_nothing(tmp_path):
         # Children of a job in the background are born deaf to it.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "table = pa.table({n: [f'{row * 7919 % 1000003:x} of text' for row in range(200_000)] for n in 'abcdefgh'})\n"
+        # Many seconds of writing, whoever has made it faster.
+        "table = pa.concat_tables([table] * 50)\n"
         "print('now', flush=True)\n"
         f"entasis.write_table(table, {str(tmp_path / 'a.ent')!r}, threads=1)\n"
     )
