@@ -11,6 +11,7 @@ use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
+use crate::values::{Column, Values};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
     HEAD_PREFIX_BYTES, Like, Limits, Parts, Physical, Predicate, Profile, Scalar, Selection,
@@ -232,6 +233,44 @@ fn blocks_of_a_chunk_share_a_dictionary() {
         parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
         let opened = Block::open(blocks[0].bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
         assert!(matches!(opened.verify(), Err(Error::Corrupt { .. })));
+    }
+}
+
+/// A shared dictionary is asked once for all blocks whose codes are of a type, also where it has grown beyond what the first ones can say.
+#[test]
+fn a_filter_asks_a_shared_dictionary_once() {
+    let texts: Vec<String> =
+        (0..9_000).map(|row| format!("value number {}", row * 7 % 100 + row / 3_000 * 150)).collect();
+    let mut chunk = ChunkEncoder::new(Physical::Bytes, EncodeOptions::default());
+    let strings: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let blocks: Vec<_> = strings
+        .chunks(3_000)
+        .chain(strings[..6_000].chunks(3_000))
+        .map(|rows| {
+            let column = Column { rows: rows.len(), validity: None, values: Values::Bytes(rows) };
+            (rows, chunk.encode(&column, false, &mut |_| Ok(0)).unwrap().bytes)
+        })
+        .collect();
+    let mut parts = Parts::new();
+    for part in chunk.finish().unwrap() {
+        parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
+    }
+    let values = parts.get(0, &Physical::Bytes).unwrap().block().rows() as u64;
+    assert_eq!(values, 300, "values of the dictionary");
+    for literal in ["value number 7", "value number 399", "value number 2"] {
+        let predicate = Predicate::Compare(Comparison::GreaterOrEqual, Scalar::Bytes(literal.into()), FloatOrder::Ieee);
+        let (filter, mut work) = (Filter::new(&predicate, &Physical::Bytes), FilterWork::default());
+        for (rows, bytes) in &blocks {
+            let block = Block::open(bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
+            let mut selection = Selection::all(rows.len());
+            filter.apply(&block, &mut selection, &mut work).unwrap();
+            let expected: Vec<usize> = (0..rows.len()).filter(|row| rows[*row] >= literal.as_bytes()).collect();
+            assert_eq!(selection.iter().collect::<Vec<_>>(), expected, "{literal}");
+        }
+        // Every code, and the dictionary once for codes of a byte and once for those of two.
+        let codes: usize = blocks.iter().map(|(rows, _)| rows.len()).sum();
+        let values = work.decoded_values - codes as u64;
+        assert!((300..=600).contains(&values), "{values} values of the dictionary decoded");
     }
 }
 

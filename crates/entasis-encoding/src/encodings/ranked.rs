@@ -7,6 +7,7 @@ use super::bitmap::bits_mut;
 use super::node::{Node, Opening, by_vector};
 use crate::block::body::Body;
 use crate::error::{Error, Result};
+use crate::filter::{FilterWork, Question, spread_found};
 use crate::values::{BitBuffer, Bits, BytesForm, Decoded};
 use crate::{Physical, VECTOR_ROWS};
 
@@ -90,6 +91,28 @@ impl Ranked {
             }
         }
         Ok((which, values))
+    }
+
+    /// Appends a bit for each of `rows`: what its value among `values` answers, and `others` where it has none.
+    #[allow(clippy::too_many_arguments, reason = "those of `Node::filter`, and where the values are")]
+    pub fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        values: &dyn Node,
+        others: bool,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let range = self.range(body, &rows)?;
+        let mut found = BitBuffer::default();
+        values.filter(body, range.values.clone(), question, work, &mut found)?;
+        spread_found(found.bits(), range.bits(), others, out);
+        Ok(())
     }
 
     /// The bits of `rows` from the beginning of their first vector, and how many rows that is too early.

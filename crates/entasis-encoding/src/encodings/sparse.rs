@@ -17,7 +17,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes, statistics::LEAST_SYMBOL_RATIO};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, spread_found};
+use crate::filter::{FilterWork, Question};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, write_bytes};
 use crate::{Lane, Physical, simd, with_lane_of, with_lanes};
@@ -192,15 +192,8 @@ impl<T: LaneAccess> Node for SparseLanes<T> {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let range = self.ranked.range(body, &rows)?;
-        let mut found = BitBuffer::default();
-        self.others.filter(body, range.values.clone(), question, work, &mut found)?;
         work.compared_values += 1;
-        spread_found(found.bits(), range.bits(), question.holds_lane(self.value), out);
-        Ok(())
+        self.ranked.filter(body, rows, &*self.others, question.holds_lane(self.value), question, work, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -268,15 +261,8 @@ impl Node for SparseStrings {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let range = self.ranked.range(body, &rows)?;
-        let mut found = BitBuffer::default();
-        self.others.filter(body, range.values.clone(), question, work, &mut found)?;
         work.compared_values += 1;
-        spread_found(found.bits(), range.bits(), question.holds_bytes(&self.value), out);
-        Ok(())
+        self.ranked.filter(body, rows, &*self.others, question.holds_bytes(&self.value), question, work, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

@@ -15,7 +15,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, merge_nulls, spread_found};
+use crate::filter::{FilterWork, Question, merge_nulls};
 use crate::values::{BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
 use crate::{Physical, simd, with_decoded_lanes};
@@ -251,14 +251,7 @@ impl Node for PackedNode {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let range = self.ranked.range(body, &rows)?;
-        let mut found = BitBuffer::default();
-        self.values.filter(body, range.values.clone(), question, work, &mut found)?;
-        spread_found(found.bits(), range.bits(), question.nulls, out);
-        Ok(())
+        self.ranked.filter(body, rows, &*self.values, question.nulls, question, work, out)
     }
 
     fn few(&self) -> usize {

@@ -428,6 +428,31 @@ mod tests {
     }
 
     #[test]
+    fn integers_that_stand_for_floats_pass_where_these_do() {
+        let float_of =
+            |integer: u128| u128::from(half::f16::from_f64(f64::from(integer as u16 as i16) * 0.37).to_bits());
+        let order = FloatOrder::NanGreatest;
+        let mut predicates = Vec::new();
+        for low in literals(Fixed::F16) {
+            for comparison in [Comparison::Equal, Comparison::NotEqual, Comparison::Less, Comparison::GreaterOrEqual] {
+                predicates.push(Predicate::Compare(comparison, low.clone(), order));
+            }
+            predicates.push(Predicate::Between { low, high: Scalar::Float(37.0), negated: true, order });
+        }
+        for predicate in predicates {
+            let floats = Intervals::of(&predicate, Fixed::F16).unwrap();
+            let integers = floats.of_ascending(float_of);
+            for integer in 0..1 << 16 {
+                assert_eq!(
+                    integers.contains(integer),
+                    floats.contains(float_of(integer)),
+                    "{predicate:?} of {integer}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_settles_holds_of_every_pattern() {
         let predicate = |low, high, negated| {
             let (low, high) = (Scalar::Int(low), Scalar::Int(high));
