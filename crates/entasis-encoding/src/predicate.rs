@@ -2,6 +2,7 @@
 //! neither a comparison nor its negation, which is SQL's three-valued logic without a third value.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use half::f16;
 
@@ -220,6 +221,71 @@ fn compare_floats(left: f64, right: f64, order: FloatOrder) -> Option<Ordering> 
     }
 }
 
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(value) => write!(f, "{value}"),
+            Scalar::Int(value) => write!(f, "{value}"),
+            Scalar::Int256(value) => write!(f, "0x{:032x}{:032x}", value.high, value.low),
+            Scalar::Float(value) => write!(f, "{value:?}"),
+            Scalar::Bytes(bytes) => write_bytes(bytes, f),
+        }
+    }
+}
+
+/// As SQL would say it behind the column's name; long lists are cut.
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        let not = |negated: &bool| if *negated { "NOT " } else { "" };
+        match self {
+            Predicate::Compare(comparison, literal, _) => write!(f, "{comparison} {literal}"),
+            Predicate::In { values, negated, .. } => {
+                write!(f, "{}IN (", not(negated))?;
+                for (index, value) in values.iter().take(SHOWN).enumerate() {
+                    write!(f, "{}{value}", if index > 0 { ", " } else { "" })?;
+                }
+                match values.len().saturating_sub(SHOWN) {
+                    0 => f.write_str(")"),
+                    more => write!(f, ", and {more} more)"),
+                }
+            }
+            Predicate::Between { low, high, negated, .. } => write!(f, "{}BETWEEN {low} AND {high}", not(negated)),
+            Predicate::Like(like) => {
+                write!(f, "{}LIKE ", not(&like.negated))?;
+                write_bytes(&like.pattern, f)
+            }
+            Predicate::IsNull => f.write_str("IS NULL"),
+            Predicate::IsNotNull => f.write_str("IS NOT NULL"),
+        }
+    }
+}
+
+/// Text in quotes, anything else as hexadecimal digits.
+fn write_bytes(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => write!(f, "'{}'", text.replace('\'', "''")),
+        Err(_) => {
+            f.write_str("x'")?;
+            bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+            f.write_str("'")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,6 +300,20 @@ mod tests {
         }
         assert!(Predicate::IsNull.holds(None));
         assert!(!Predicate::IsNotNull.holds(None));
+    }
+
+    #[test]
+    fn predicates_are_shown_as_sql_would() {
+        let order = FloatOrder::Ieee;
+        let text = |text: &str| Scalar::Bytes(text.into());
+        let shown = |predicate: Predicate| predicate.to_string();
+        assert_eq!(shown(Predicate::Compare(Comparison::NotEqual, text("it's"), order)), "<> 'it''s'");
+        assert_eq!(shown(Predicate::Compare(Comparison::Less, Scalar::Bytes(vec![0xFF, 1]), order)), "< x'ff01'");
+        let values = (0..10).map(Scalar::Int).collect();
+        let some = "NOT IN (0, 1, 2, 3, 4, 5, 6, 7, and 2 more)";
+        assert_eq!(shown(Predicate::In { values, negated: true, order }), some);
+        let (low, high) = (Scalar::Float(-0.0), Scalar::Float(1.5));
+        assert_eq!(shown(Predicate::Between { low, high, negated: false, order }), "BETWEEN -0.0 AND 1.5");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Selections: the rows that are still alive, kept per vector.
 
+use std::ops::Range;
+
 use crate::VECTOR_ROWS;
 use crate::values::{BitBuffer, Bits};
 
@@ -159,6 +161,52 @@ impl Selection {
     pub fn clear(&mut self, vector: usize) {
         self.vectors[vector] = VectorSelection::None;
     }
+
+    /// True if no row is alive.
+    pub fn is_empty(&self) -> bool {
+        self.vectors.iter().all(|vector| *vector == VectorSelection::None)
+    }
+
+    /// Adds the rows that are alive in `other`, which has as many rows.
+    pub fn union(&mut self, other: &Selection) {
+        self.combine(other, |own, other| own | other);
+    }
+
+    /// Removes the rows that are alive in `other`, which has as many rows.
+    pub fn subtract(&mut self, other: &Selection) {
+        self.combine(other, |own, other| own & !other);
+    }
+
+    /// Keeps the first `count` of the rows that are alive.
+    pub fn truncate(&mut self, count: usize) {
+        let mut left = count;
+        for vector in 0..self.vectors.len() {
+            let alive = self.count_in(vector);
+            if alive > left {
+                let mut kept = 0..left;
+                self.retain(vector, |_| kept.next().is_some());
+            }
+            left = left.saturating_sub(alive);
+        }
+    }
+
+    /// Exchanges what is alive of `vectors` with as many vectors of `other` from `at`. Vectors that take each other's place are
+    /// equally long, which is for the caller to see to: those of a block and of the rows that it holds are.
+    pub fn swap(&mut self, vectors: Range<usize>, other: &mut Selection, at: usize) {
+        debug_assert!(
+            vectors.clone().all(|vector| self.vector_rows(vector) == other.vector_rows(at + vector - vectors.start))
+        );
+        let count = vectors.len();
+        self.vectors[vectors].swap_with_slice(&mut other.vectors[at..at + count]);
+    }
+
+    fn combine(&mut self, other: &Selection, of: impl Fn(u64, u64) -> u64) {
+        assert_eq!(self.rows, other.rows, "selections of different length");
+        for vector in 0..self.vectors.len() {
+            let (own, others) = (self.words(vector), other.words(vector));
+            self.set(vector, std::array::from_fn(|index| of(own[index], others[index])));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +224,29 @@ mod tests {
             assert_eq!(thirds.iter().collect::<Vec<_>>(), (0..rows).step_by(3).collect::<Vec<_>>());
             assert!((0..rows).all(|row| thirds.contains(row) == (row % 3 == 0)));
         }
+    }
+
+    #[test]
+    fn sets_are_combined() {
+        let rows = 2_500;
+        let of = |alive: &dyn Fn(usize) -> bool| Selection::from_bits(&(0..rows).map(alive).collect());
+        let (thirds, late) = (of(&|row| row % 3 == 0), of(&|row| row >= 1_024));
+        let mut either = thirds.clone();
+        either.union(&late);
+        assert_eq!(either, of(&|row| row % 3 == 0 || row >= 1_024));
+        either.subtract(&late);
+        assert_eq!(either, of(&|row| row % 3 == 0 && row < 1_024));
+        let mut first = thirds.clone();
+        first.truncate(700);
+        assert_eq!(first, of(&|row| row % 3 == 0 && row < 2_100));
+        first.truncate(0);
+        assert!(first.is_empty() && !thirds.is_empty());
+        let mut block = Selection::none(1_476);
+        either.swap(1..3, &mut block, 0);
+        assert!(block.is_empty());
+        let mut late = late;
+        late.swap(1..3, &mut block, 0);
+        assert!(late.is_empty() && block == Selection::all(1_476));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! use std::sync::Arc;
 //!
 //! use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-//! use entasis::{FileWriter, ReadRequest, Reader, Strings, WriteOptions};
+//! use entasis::encoding::{Comparison, FloatOrder, Predicate, Scalar};
+//! use entasis::{Condition, FileWriter, ReadRequest, Reader, ScanRequest, Strings, WriteOptions};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("cities.ent");
@@ -23,6 +24,13 @@
 //! for batch in reader.read(ReadRequest { projection: projection.clone(), ..ReadRequest::default() })? {
 //!     assert_eq!(batch?.num_rows(), 3);
 //! }
+//! // Which cities have more than 35? Answered on encoded values.
+//! let more = Predicate::Compare(Comparison::Greater, Scalar::Int(35), FloatOrder::default());
+//! let request = ScanRequest { projection, condition: Condition::column(1, more), ..ScanRequest::default() };
+//! for batch in reader.scan(request)? {
+//!     assert_eq!(batch?.column(0).as_ref(), &Int64Array::from(vec![50, 36]));
+//! }
+//! let projection = reader.projection(&["columns".to_owned()])?;
 //! let row = reader.take(&[1], &projection, Strings::AsStored)?;
 //! assert_eq!(row.column(0).as_ref(), &Int64Array::from(vec![36]));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -41,6 +49,7 @@ pub mod metadata;
 #[cfg(feature = "object-store")]
 mod object_store;
 mod read;
+pub mod scan;
 pub mod source;
 mod write;
 pub mod zone;
@@ -52,6 +61,7 @@ pub use describe::{CascadeUse, ColumnDescription};
 pub use error::{Error, ErrorKind, Result};
 pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
 #[cfg(feature = "object-store")]
-pub use object_store::{AsyncBatches, AsyncReader};
+pub use object_store::{AsyncBatches, AsyncReader, AsyncScan};
 pub use read::{Batches, Damage, Part, Projection, ReadLimits, ReadRequest, Reader, Selected};
+pub use scan::{Condition, Scan, ScanRequest};
 pub use write::{EncodeOptions, FileWriter, Profile, SortColumn, Summary, WriteOptions, Writer};

@@ -16,6 +16,7 @@ use crate::{
     error::{Error, Result},
     metadata::record::ColumnRecord,
     read::{Batches, Projection, ReadLimits, ReadRequest, Reader, TAIL_BYTES},
+    scan::{Condition, Scan, ScanMetrics, ScanRequest},
     source::{Fetched, STORE_REQUEST_BYTES, coalesce},
 };
 
@@ -118,6 +119,13 @@ impl AsyncReader {
         Ok(AsyncBatches { reader: self.clone(), data, batches })
     }
 
+    /// The rows for which a condition holds: see [`Reader::scan`].
+    pub async fn scan(&self, request: ScanRequest) -> Result<AsyncScan> {
+        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
+        let scan = self.call(|reader| reader.scan_from(data.clone(), request.clone())).await?;
+        Ok(AsyncScan { reader: self.clone(), data, scan })
+    }
+
     /// Reads single rows: see [`Reader::take`].
     pub async fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
         let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
@@ -169,6 +177,58 @@ impl AsyncBatches {
     /// All batches.
     pub async fn collect(self) -> Result<Vec<RecordBatch>> {
         self.into_stream().try_collect().await
+    }
+}
+
+/// A scan of a file in an object store: the rows that pass, in order.
+pub struct AsyncScan {
+    reader: AsyncReader,
+    data: Arc<Fetched>,
+    scan: Scan,
+}
+
+impl AsyncScan {
+    /// The schema of every batch.
+    pub fn schema(&self) -> &SchemaRef {
+        self.scan.schema()
+    }
+
+    /// What the scan did so far.
+    pub fn metrics(&self) -> ScanMetrics {
+        self.scan.metrics()
+    }
+
+    /// Asks for another condition from here on: see [`Scan::set_condition`].
+    pub async fn set_condition(&mut self, condition: &Condition) -> Result<()> {
+        loop {
+            match self.scan.set_condition(condition) {
+                Err(Error::Missing(ranges)) => self.reader.fetch(&ranges, &self.data).await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// The next batch; `None` after the last, and after an error.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match self.scan.next() {
+                Some(Err(Error::Missing(ranges))) => {
+                    if let Err(error) = self.reader.fetch(&ranges, &self.data).await {
+                        return Some(Err(error));
+                    }
+                }
+                next => {
+                    // Open blocks hold what they need; the rest has been read.
+                    self.data.clear();
+                    return next;
+                }
+            }
+        }
+    }
+
+    /// The batches as a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<RecordBatch>> {
+        stream::unfold(self, |mut scan| async { scan.next().await.map(|batch| (batch, scan)) })
     }
 }
 

@@ -19,7 +19,11 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use common::{assert_same, concat, write};
-use entasis::{AsyncReader, ErrorKind, Projection, ReadRequest, Reader, Strings, WriteOptions, generate::Generator};
+use entasis::{
+    AsyncReader, Condition, ErrorKind, Projection, ReadRequest, Reader, ScanRequest, Strings, WriteOptions,
+    encoding::{FloatOrder, Predicate, Scalar},
+    generate::Generator,
+};
 use futures::stream::BoxStream;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
@@ -139,6 +143,41 @@ fn rows_are_those_of_the_other_readers() {
         let expected = Reader::from_bytes(bytes).unwrap().take(&wanted, &Projection::all(), Strings::Views).unwrap();
         assert_same(&taken, &expected, &format!("seed {seed}, taken"));
     }
+}
+
+#[test]
+fn a_scan_fetches_what_its_condition_leaves() {
+    let rows = 200_000;
+    let number: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+    let mut generator = Generator::new(1);
+    let noise: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| generator.next_u64() as i64)));
+    let batch = RecordBatch::try_from_iter([("number", number), ("noise", noise)]).unwrap();
+    let store = Arc::new(Counting::default());
+    store.put(write(&batch.schema(), std::slice::from_ref(&batch), WriteOptions::default()));
+    let reader = open(&store);
+    let between = |low: i64, high: i64| Predicate::Between {
+        low: Scalar::Int(low.into()),
+        high: Scalar::Int(high.into()),
+        negated: false,
+        order: FloatOrder::Total,
+    };
+    let scan_of = |low, high| {
+        store.take_requests();
+        let request = ScanRequest { condition: Condition::column(0, between(low, high)), ..ScanRequest::default() };
+        let mut scan = block_on(reader.scan(request)).unwrap();
+        let mut batches = Vec::new();
+        while let Some(batch) = block_on(scan.next()) {
+            batches.push(batch.unwrap());
+        }
+        let found = concat(&batch.schema(), &batches);
+        assert_same(&found, &batch.slice(low as usize, (high - low + 1) as usize), &format!("{low} to {high}"));
+        (store.take_requests(), scan.metrics().bytes_read)
+    };
+    // A block of each column, the second once the first has said which.
+    let (requests, bytes_read) = scan_of(70_000, 90_000);
+    assert!(requests <= 2 && (160_000..700_000).contains(&bytes_read), "{requests} requests, {bytes_read} bytes");
+    let (requests, all) = scan_of(0, rows - 1);
+    assert!(requests <= 8 && all > 1_600_000, "{requests} requests, {all} bytes");
 }
 
 #[test]

@@ -29,16 +29,24 @@ impl Block {
     /// Appends the rows that are alive. Vectors without any aren't touched.
     pub fn select(&self, selection: &Selection, out: &mut Decoded) -> Result<()> {
         self.check_selection(selection)?;
+        let vectors = selection.vectors();
         let mut picked = Vec::new();
-        for (vector, alive) in selection.vectors().iter().enumerate() {
+        let mut vector = 0;
+        while vector < vectors.len() {
             let rows = vector_rows(vector, self.rows());
-            match alive {
-                VectorSelection::None => {}
-                VectorSelection::All => self.decode(rows, out)?,
+            let same = vectors[vector..].iter().take_while(|next| **next == vectors[vector]).count();
+            match &vectors[vector] {
+                VectorSelection::None => vector += same,
+                VectorSelection::All => {
+                    let end = vector_rows(vector + same - 1, self.rows()).end;
+                    self.decode(rows.start..end, out)?;
+                    vector += same;
+                }
                 VectorSelection::Mask(_) => {
                     picked.clear();
                     picked.extend(selection.vector_iter(vector).map(|row| (rows.start + row) as u32));
                     self.get(&picked, out)?;
+                    vector += 1;
                 }
             }
         }

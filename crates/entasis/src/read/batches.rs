@@ -1,22 +1,17 @@
 //! Reading rows in order, batch by batch.
 
 use std::{
-    collections::BTreeMap,
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
-use bytes::Bytes;
-use entasis_encoding::{Block, Parts};
 
 use super::{
     Projection, Reader,
-    column::{
-        BlockPlace, Opener, ReadColumn, ReadColumns, chunk_of, empty, extend_not_null, open_read_parts, part_ranges,
-        split_of,
-    },
+    column::{BlockPlace, Opener, ReadColumn, ReadColumns, chunk_of, empty, extend_not_null, split_of},
+    open_column::OpenColumn,
 };
 use crate::{
     arrow::{Split, Strings, most_rows},
@@ -69,7 +64,7 @@ impl Reader {
         let columns = ReadColumns::new(self, request.projection.selected(), request.strings)?;
         let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, self.file_record()?.schema_metadata.clone()));
-        let states = columns.columns.iter().map(|_| ColumnState::default()).collect();
+        let open = columns.columns.iter().map(|_| OpenColumn::default()).collect();
         let pieces = self.pieces(&request)?;
         let most_rows = schema.fields().iter().map(|field| most_rows(field.data_type())).min().unwrap_or(usize::MAX);
         let opener = Opener::new(self, source);
@@ -78,7 +73,7 @@ impl Reader {
             opener,
             schema,
             columns,
-            states,
+            open,
             pieces,
             batch_rows: request.batch_rows.min(most_rows) as u64,
             threads: request.threads,
@@ -122,22 +117,13 @@ struct Piece {
     rows: Range<u64>,
 }
 
-/// What is open of a column.
-#[derive(Default)]
-struct ColumnState {
-    /// The row group whose shared parts are open.
-    chunk: Option<(usize, Parts)>,
-    /// Blocks of that row group, by number.
-    blocks: BTreeMap<usize, Block>,
-}
-
 /// The rows that were asked for, in order. After an error, the next batch is the one after the rows that failed.
 pub struct Batches {
     reader: Reader,
     opener: Opener,
     schema: SchemaRef,
     columns: ReadColumns,
-    states: Vec<ColumnState>,
+    open: Vec<OpenColumn>,
     /// What is left; the next comes last.
     pieces: Vec<Piece>,
     batch_rows: u64,
@@ -170,22 +156,18 @@ impl Batches {
     fn open_blocks(&mut self, row_group: usize, rows: &Range<u64>) -> Result<()> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let mut ranges = Vec::new();
-        for (column, state) in self.columns.columns.iter().zip(&self.states) {
+        let mut needs = Vec::new();
+        for (column, open) in self.columns.columns.iter().zip(&self.open) {
             let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
-            if !state.is_in(row_group) {
-                ranges.extend(part_ranges(&self.opener, column, chunk)?);
-            }
-            for (block, _, reference) in chunk.overlapping(rows.clone()) {
-                if !state.is_open(row_group, block) {
-                    let name = || BlockPlace { row_group, block }.name(column);
-                    ranges.push(self.opener.check_range(reference.range(), name)?);
-                }
-            }
+            let blocks: Vec<usize> = chunk.overlapping(rows.clone()).map(|(block, ..)| block).collect();
+            ranges.extend(open.lacks(&self.opener, column, row_group, chunk, &blocks)?);
+            needs.push((chunk, blocks));
         }
         let mut read = self.opener.source.read_many(&ranges)?.into_iter();
         let mut first_error = None;
-        for (column, state) in self.columns.columns.iter().zip(&mut self.states) {
-            let opened = state.open(&self.reader, &self.opener, column, row_group, group_rows, rows, &mut read);
+        for ((column, open), (chunk, blocks)) in self.columns.columns.iter().zip(&mut self.open).zip(needs) {
+            open.close_before(row_group, blocks.first().copied().unwrap_or(0));
+            let opened = open.open(&self.opener, column, row_group, chunk, &blocks, &mut read);
             if let (Err(error), None) = (opened, &first_error) {
                 first_error = Some(error);
             }
@@ -195,7 +177,7 @@ impl Batches {
 
     fn decode(&self, row_group: usize, rows: &Range<u64>) -> Result<Vec<Split>> {
         let columns = &self.columns.columns;
-        let decode = |index: usize| self.decode_column(&columns[index], &self.states[index], row_group, rows);
+        let decode = |index: usize| self.decode_column(&columns[index], &self.open[index], row_group, rows);
         if self.threads == 1 || columns.len() < 2 {
             return (0..columns.len()).map(decode).collect();
         }
@@ -223,7 +205,7 @@ impl Batches {
     fn decode_column(
         &self,
         column: &ReadColumn,
-        state: &ColumnState,
+        open: &OpenColumn,
         row_group: usize,
         rows: &Range<u64>,
     ) -> Result<Split> {
@@ -237,61 +219,11 @@ impl Batches {
             let end = first + u64::from(reference.rows);
             let wanted = (rows.start.max(first) - first) as usize..(rows.end.min(end) - first) as usize;
             let place = BlockPlace { row_group, block: number };
-            let block = state.blocks.get(&number).ok_or_else(|| {
-                Error::corrupt(self.reader.name(), place.name(column), reference.offset, "it couldn't be opened")
-            })?;
-            block
+            open.block(&self.opener, column, place, reference)?
                 .decode(wanted, &mut decoded)
                 .map_err(|error| self.opener.place(error, &place.name(column), reference.offset))?;
         }
         split_of(column, decoded, self.reader.name())
-    }
-}
-
-impl ColumnState {
-    fn is_in(&self, row_group: usize) -> bool {
-        self.chunk.as_ref().is_some_and(|(open, _)| *open == row_group)
-    }
-
-    fn is_open(&self, row_group: usize, block: usize) -> bool {
-        self.is_in(row_group) && self.blocks.contains_key(&block)
-    }
-
-    /// Opens what isn't open of the blocks that hold `rows`, and closes those that don't. Takes from `read` exactly
-    /// what was asked for, even where something is damaged.
-    #[allow(clippy::too_many_arguments, reason = "one caller, which has them all at hand")]
-    fn open(
-        &mut self,
-        reader: &Reader,
-        opener: &Opener,
-        column: &ReadColumn,
-        row_group: usize,
-        group_rows: u64,
-        rows: &Range<u64>,
-        read: &mut impl Iterator<Item = Bytes>,
-    ) -> Result<()> {
-        let chunk = chunk_of(reader, column, row_group, group_rows)?;
-        let parts_read: Option<Vec<Bytes>> =
-            (!self.is_in(row_group)).then(|| read.by_ref().take(chunk.parts.len()).collect());
-        let mut blocks_read = Vec::new();
-        for (number, _, reference) in chunk.overlapping(rows.clone()) {
-            if !self.is_open(row_group, number) {
-                blocks_read.extend(read.next().map(|bytes| (number, reference, bytes)));
-            }
-        }
-        if let Some(parts_read) = parts_read {
-            self.blocks.clear();
-            self.chunk = None;
-            self.chunk = Some((row_group, open_read_parts(opener, column, chunk, parts_read)?));
-        }
-        let Some((_, parts)) = &self.chunk else { return Ok(()) };
-        let first_needed = chunk.overlapping(rows.clone()).next().map_or(0, |(number, ..)| number);
-        self.blocks = self.blocks.split_off(&first_needed);
-        for (number, reference, bytes) in blocks_read {
-            let place = BlockPlace { row_group, block: number };
-            self.blocks.insert(number, opener.open_block(column, &place, reference, parts, bytes)?);
-        }
-        Ok(())
     }
 }
 

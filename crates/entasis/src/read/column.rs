@@ -25,7 +25,8 @@ use crate::{
 const LARGE_AHEAD_BYTES: u64 = 1024 * 1024;
 
 /// A column that is read: a leaf, or the validity of a struct.
-pub(super) struct ReadColumn {
+#[derive(Clone)]
+pub(crate) struct ReadColumn {
     /// Number of the top-level column, and place in its tree in pre-order: what tells columns of a file apart.
     pub key: (usize, usize),
     pub record: Arc<ColumnRecord>,
@@ -37,7 +38,7 @@ pub(super) struct ReadColumn {
 }
 
 /// Columns that are read, and how they are put together.
-pub(super) struct ReadColumns {
+pub(crate) struct ReadColumns {
     /// One per top-level column that is read; `columns` holds the columns of all trees in pre-order.
     pub trees: Vec<ColumnNode>,
     pub columns: Vec<ReadColumn>,
@@ -139,7 +140,7 @@ impl ReadColumns {
 }
 
 /// What blocks are opened with.
-pub(super) struct Opener {
+pub(crate) struct Opener {
     pub source: Arc<dyn Source>,
     large: Arc<LargeRegion>,
     limits: Limits,
@@ -241,7 +242,7 @@ impl Opener {
 
 /// Which block of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct BlockPlace {
+pub(crate) struct BlockPlace {
     pub row_group: usize,
     pub block: usize,
 }
@@ -255,7 +256,7 @@ impl BlockPlace {
 
 /// The region for large values, and for each thread its last failure to read it. What a block says of such a failure has
 /// lost its kind; the thread that asked the block finds it here.
-pub(super) struct LargeRegion {
+pub(crate) struct LargeRegion {
     source: Arc<dyn Source>,
     end: u64,
     failures: Mutex<HashMap<ThreadId, Error>>,
@@ -297,12 +298,12 @@ impl LargeValues for LargeRegion {
 }
 
 /// The chunk of a column in a row group of `rows`.
-pub(super) fn chunk_of<'a>(reader: &Reader, column: &'a ReadColumn, row_group: usize, rows: u64) -> Result<&'a Chunk> {
+pub(crate) fn chunk_of<'a>(reader: &Reader, column: &'a ReadColumn, row_group: usize, rows: u64) -> Result<&'a Chunk> {
     column.record.chunk(row_group, rows, reader.name(), &column.path)
 }
 
 /// What was decoded of a column as what its tree takes. Nulls of a struct are the zeros of its validity.
-pub(super) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Result<Split> {
+pub(crate) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Result<Split> {
     if column.record.children.is_some() {
         let rows = decoded.rows;
         let DecodedValues::Bool(bits) = decoded.values else {
@@ -319,12 +320,12 @@ pub(super) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Res
 }
 
 /// An empty place for decoded values of a column.
-pub(super) fn empty(column: &ReadColumn) -> Result<Decoded> {
+pub(crate) fn empty(column: &ReadColumn) -> Result<Decoded> {
     empty_decoded(&column.data_type)
 }
 
 /// Rows of a struct that has no blocks, as nothing of it is null.
-pub(super) fn extend_not_null(decoded: &mut Decoded, rows: usize) {
+pub(crate) fn extend_not_null(decoded: &mut Decoded, rows: usize) {
     if let DecodedValues::Bool(bits) = &mut decoded.values {
         bits.extend_constant(true, rows);
     }
@@ -332,7 +333,7 @@ pub(super) fn extend_not_null(decoded: &mut Decoded, rows: usize) {
 }
 
 /// Opens one block of a column, with its shared parts.
-pub(super) fn open_one(reader: &Reader, record: &ColumnRecord, row_group: usize, block: usize) -> Result<Block> {
+pub(crate) fn open_one(reader: &Reader, record: &ColumnRecord, row_group: usize, block: usize) -> Result<Block> {
     let column = ReadColumn {
         key: (0, 0),
         record: Arc::new(record.clone()),
@@ -352,20 +353,20 @@ pub(super) fn open_one(reader: &Reader, record: &ColumnRecord, row_group: usize,
 }
 
 /// Reads and opens all shared parts of a chunk.
-pub(super) fn open_parts(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Parts> {
+pub(crate) fn open_parts(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Parts> {
     let ranges = part_ranges(opener, column, chunk)?;
     open_read_parts(opener, column, chunk, opener.source.read_many(&ranges)?)
 }
 
 /// Where the shared parts of a chunk are.
-pub(super) fn part_ranges(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Vec<Range<u64>>> {
+pub(crate) fn part_ranges(opener: &Opener, column: &ReadColumn, chunk: &Chunk) -> Result<Vec<Range<u64>>> {
     let name = |number: usize| format!("column {:?}, shared part {number}", column.path);
     let range = |(number, part): (usize, &PartRef)| opener.check_range(part.range(), || name(number));
     chunk.parts.iter().enumerate().map(range).collect()
 }
 
 /// Opens the shared parts of a chunk, which have been read.
-pub(super) fn open_read_parts(
+pub(crate) fn open_read_parts(
     opener: &Opener,
     column: &ReadColumn,
     chunk: &Chunk,

@@ -5,9 +5,10 @@
 
 mod batches;
 mod cache;
-mod column;
+pub(crate) mod column;
 mod layout;
 mod open;
+pub(crate) mod open_column;
 mod projection;
 mod take;
 mod verify;
@@ -66,11 +67,11 @@ impl Default for ReadLimits {
 /// An open file. Cheap to clone; clones share what has been read.
 #[derive(Clone)]
 pub struct Reader {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    source: Arc<dyn Source>,
+pub(crate) struct Inner {
+    pub(crate) source: Arc<dyn Source>,
     limits: ReadLimits,
     trailer: Trailer,
     metadata: MetadataReader,
@@ -243,6 +244,11 @@ impl Reader {
 
     fn known_columns(&self) -> MutexGuard<'_, HashMap<u32, Arc<ColumnRecord>>> {
         self.inner.columns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The metadata of the schema.
+    pub(crate) fn schema_metadata(&self) -> Result<&HashMap<String, String>> {
+        Ok(&self.file_record()?.schema_metadata)
     }
 
     fn file_record(&self) -> Result<&FileRecord> {

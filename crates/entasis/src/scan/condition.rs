@@ -1,0 +1,50 @@
+//! What a scan is asked for: conditions on rows.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use entasis_encoding::Predicate;
+
+use crate::{Projection, error::Result};
+
+/// Rows pass for which this is true. A null is true of neither a predicate nor its negation, but of [`Predicate::IsNull`].
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// All rows, or none.
+    Always(bool),
+    /// All of these.
+    And(Vec<Condition>),
+    /// Any of these.
+    Or(Vec<Condition>),
+    /// Where the condition is false; where it is neither true nor false, its negation isn't true either.
+    Not(Box<Condition>),
+    /// A predicate on a column, answered by zones and on encoded values.
+    Column {
+        /// Number of the top-level column, then of fields of structs. Where a struct is null, so are its fields.
+        path: Vec<usize>,
+        /// What is asked. Literals are of the kind that [`scalar_of`](super::scalar_of) gives for the column's type.
+        predicate: Predicate,
+    },
+    /// Anything else, evaluated on decoded values of rows that pass what else is asked.
+    Expression(Arc<dyn Expression>),
+}
+
+impl Condition {
+    /// A predicate on a top-level column.
+    pub fn column(column: usize, predicate: Predicate) -> Self {
+        Self::Column { path: vec![column], predicate }
+    }
+}
+
+/// What an engine evaluates for a scan.
+pub trait Expression: Debug + Send + Sync {
+    /// The columns that it needs, in the order in which it takes them.
+    fn projection(&self) -> &Projection;
+
+    /// One value for each row of `batch`, which has the columns of the projection. Must not depend on other rows.
+    ///
+    /// # Errors
+    /// What evaluating ends with; the scan ends with it, too.
+    fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray>;
+}

@@ -1,0 +1,243 @@
+//! The conditions that must all hold, and the order in which they are asked.
+
+use std::time::Instant;
+
+use arrow_array::{Array, RecordBatch};
+use entasis_encoding::{Comparison, FilterWork, Physical, Predicate};
+
+use super::{
+    blocks::{Blocks, Rows},
+    metrics::ConditionMetrics,
+    prepared::{Leaf, Prepared, PreparedExpression},
+    zones::Verdict,
+};
+use crate::{
+    error::{Error, Result},
+    read::column::ReadColumn,
+};
+
+/// A condition, and what is known of what it costs and lets pass.
+pub(super) struct Conjunct {
+    pub prepared: Prepared,
+    pub metrics: ConditionMetrics,
+    /// What it is believed to cost per row before it was ever asked, in ns, and the share of rows that it is believed to let pass.
+    prior: (f64, f64),
+}
+
+/// The rows of which the prior speaks: what was measured on more outweighs it.
+const PRIOR_ROWS: f64 = 4_096.0;
+
+impl Conjunct {
+    pub fn new(prepared: Prepared) -> Self {
+        let prior = prior(&prepared);
+        let metrics = ConditionMetrics { condition: prepared.in_words(), ..ConditionMetrics::default() };
+        Self { prepared, metrics, prior }
+    }
+
+    /// The conditions that `prepared` asks all of.
+    pub fn all_of(prepared: Prepared) -> Vec<Self> {
+        match prepared {
+            Prepared::Always(true) => Vec::new(),
+            Prepared::And(conditions) => conditions.into_iter().map(Self::new).collect(),
+            other => vec![Self::new(other)],
+        }
+    }
+
+    /// Conditions of the least rank come first: what it costs to be rid of a row. What needs decoded values comes last.
+    pub fn rank(&self) -> (bool, f64) {
+        let (cost, passing) = self.prior;
+        let rows = self.metrics.rows as f64 + PRIOR_ROWS;
+        let cost = (self.metrics.elapsed_ns as f64 + cost * PRIOR_ROWS) / rows;
+        let passing = (self.metrics.rows_passed as f64 + passing * PRIOR_ROWS) / rows;
+        (self.prepared.has_expression(), cost / (1.0 - passing).max(1e-6))
+    }
+
+    /// Opens the blocks that the condition needs for living rows. Expressions among others open theirs when they are asked.
+    pub fn open(&self, blocks: &mut Blocks, rows: &Rows) -> Result<()> {
+        let mut leaves = Vec::new();
+        self.prepared.leaves(&mut leaves);
+        let columns = leaves.iter().map(|leaf| &leaf.column);
+        let is_needed = |column: &ReadColumn, part: &super::prepared::BlockPart<'_>| {
+            let of_column = leaves.iter().filter(|leaf| leaf.column.key == column.key);
+            of_column.into_iter().any(|leaf| leaf.verdict(part.reference) == Verdict::Some)
+        };
+        blocks.open(columns, std::slice::from_ref(rows), is_needed)
+    }
+
+    /// Keeps the rows that pass.
+    pub fn apply(&mut self, blocks: &mut Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
+        let asked = rows.alive.count();
+        let start = Instant::now();
+        self.prepared.apply(blocks, rows, work)?;
+        self.metrics.elapsed_ns += start.elapsed().as_nanos() as u64;
+        self.metrics.rows += asked as u64;
+        self.metrics.rows_passed += rows.alive.count() as u64;
+        Ok(())
+    }
+}
+
+impl Prepared {
+    /// Keeps the rows that pass. Blocks of leaves must be open.
+    fn apply(&self, blocks: &mut Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
+        match self {
+            Prepared::Always(true) => {}
+            Prepared::Always(false) => (0..rows.vectors.count).for_each(|vector| rows.alive.clear(vector)),
+            Prepared::And(conditions) => conditions.iter().try_for_each(|one| one.apply(blocks, rows, work))?,
+            Prepared::Or(conditions) => {
+                let mut left = rows.clone();
+                for condition in conditions {
+                    let mut passed = left.clone();
+                    condition.apply(blocks, &mut passed, work)?;
+                    left.alive.subtract(&passed.alive);
+                }
+                rows.alive.subtract(&left.alive);
+            }
+            Prepared::Leaf(leaf) => leaf.apply(blocks, rows, work)?,
+            Prepared::Unless(not_null, leaf) => {
+                let mut passed = rows.clone();
+                leaf.apply(blocks, &mut passed, work)?;
+                rows.alive.subtract(&passed.alive);
+                not_null.apply(blocks, rows, work)?;
+            }
+            Prepared::Expression(expression) => expression.apply(blocks, rows)?,
+        }
+        Ok(())
+    }
+
+    /// The leaves below.
+    fn leaves<'p>(&'p self, out: &mut Vec<&'p Leaf>) {
+        match self {
+            Prepared::And(conditions) | Prepared::Or(conditions) => {
+                conditions.iter().for_each(|one| one.leaves(out));
+            }
+            Prepared::Leaf(leaf) => out.push(leaf),
+            Prepared::Unless(not_null, leaf) => out.extend([&**not_null, &**leaf]),
+            Prepared::Always(_) | Prepared::Expression(_) => {}
+        }
+    }
+
+    /// The columns of all leaves and expressions below.
+    pub fn columns(&self) -> Vec<&ReadColumn> {
+        match self {
+            Prepared::Always(_) => Vec::new(),
+            Prepared::And(conditions) | Prepared::Or(conditions) => conditions.iter().flat_map(Self::columns).collect(),
+            Prepared::Leaf(leaf) => vec![&leaf.column],
+            Prepared::Unless(_, leaf) => vec![&leaf.column],
+            Prepared::Expression(expression) => expression.columns.columns.iter().collect(),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let joined = |conditions: &[Prepared], word: &str| {
+            let words = |one: &Prepared| match one {
+                Prepared::And(_) | Prepared::Or(_) => format!("({})", one.in_words()),
+                _ => one.in_words(),
+            };
+            conditions.iter().map(words).collect::<Vec<_>>().join(word)
+        };
+        match self {
+            Prepared::Always(holds) => holds.to_string(),
+            Prepared::And(conditions) => joined(conditions, " AND "),
+            Prepared::Or(conditions) => joined(conditions, " OR "),
+            Prepared::Leaf(leaf) => leaf.in_words(),
+            Prepared::Unless(_, leaf) => format!("NOT {}", leaf.in_words()),
+            Prepared::Expression(expression) if expression.is_negated => format!("NOT {:?}", expression.expression),
+            Prepared::Expression(expression) => format!("{:?}", expression.expression),
+        }
+    }
+}
+
+impl Leaf {
+    fn apply(&self, blocks: &Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
+        let decide = |part: &super::prepared::BlockPart<'_>| self.verdict(part.reference);
+        if blocks.has_none(&self.column, rows)? {
+            if self.without_blocks() == Verdict::None {
+                (0..rows.vectors.count).for_each(|vector| rows.alive.clear(vector));
+            }
+            return Ok(());
+        }
+        blocks.visit(&self.column, rows, decide, |block, selection| self.filter.apply(block, selection, work))
+    }
+
+    fn in_words(&self) -> String {
+        format!("{} {}", self.column.path, self.predicate)
+    }
+}
+
+impl PreparedExpression {
+    fn apply(&self, blocks: &mut Blocks, rows: &mut Rows) -> Result<()> {
+        if rows.alive.is_empty() {
+            return Ok(());
+        }
+        blocks.open(self.columns.columns.iter(), std::slice::from_ref(rows), |_, _| true)?;
+        let batch = blocks.batch(&self.columns, &self.schema, std::slice::from_mut(rows))?;
+        let passed = self.evaluate(&batch)?;
+        let mut asked = 0..batch.num_rows();
+        for vector in 0..rows.vectors.count {
+            rows.alive.retain(vector, |_| asked.next().is_some_and(&passed));
+        }
+        Ok(())
+    }
+
+    /// Which rows of a batch pass.
+    fn evaluate(&self, batch: &RecordBatch) -> Result<impl Fn(usize) -> bool + use<>> {
+        let found = self.expression.evaluate(batch)?;
+        if found.len() != batch.num_rows() {
+            let what = format!("{:?} gave {} values for {} rows", self.expression, found.len(), batch.num_rows());
+            return Err(Error::InvalidArgument(what));
+        }
+        let is_negated = self.is_negated;
+        Ok(move |row| found.is_valid(row) && found.value(row) != is_negated)
+    }
+}
+
+/// What a condition is believed to cost per row, in ns, and the share of rows that it is believed to let pass.
+fn prior(prepared: &Prepared) -> (f64, f64) {
+    match prepared {
+        Prepared::Always(holds) => (0.0, f64::from(u8::from(*holds))),
+        Prepared::And(conditions) => conditions
+            .iter()
+            .map(prior)
+            .fold((0.0, 1.0), |(cost, passing), (own, share)| (cost + own * passing, passing * share)),
+        Prepared::Or(conditions) => {
+            let (cost, falling) = conditions
+                .iter()
+                .map(prior)
+                .fold((0.0, 1.0), |(cost, falling), (own, share)| (cost + own * falling, falling * (1.0 - share)));
+            (cost, 1.0 - falling)
+        }
+        Prepared::Leaf(leaf) => leaf.prior(),
+        Prepared::Unless(_, leaf) => {
+            let (cost, passing) = leaf.prior();
+            (cost, 1.0 - passing)
+        }
+        Prepared::Expression(_) => (50.0, 0.5),
+    }
+}
+
+impl Leaf {
+    fn prior(&self) -> (f64, f64) {
+        let (is_equal, is_prefix) = match &self.predicate {
+            Predicate::Compare(comparison, ..) => (*comparison == Comparison::Equal, false),
+            Predicate::Like(like) => (false, !like.pattern.starts_with(b"%")),
+            _ => (false, false),
+        };
+        let cost = match &self.column.physical {
+            Physical::Bool | Physical::Null => 0.1,
+            Physical::Fixed(_) => 0.3,
+            Physical::Bytes if is_equal || is_prefix => 4.0,
+            Physical::Bytes => 10.0,
+            _ => 1.0,
+        };
+        let passing = match &self.predicate {
+            Predicate::Compare(Comparison::Equal, ..) | Predicate::IsNull => 0.05,
+            Predicate::Compare(Comparison::NotEqual, ..) | Predicate::IsNotNull => 0.9,
+            Predicate::Compare(..) => 0.4,
+            Predicate::In { negated: false, .. } => 0.1,
+            Predicate::Between { negated: false, .. } => 0.2,
+            Predicate::Like(like) if !like.negated => 0.1,
+            _ => 0.8,
+        };
+        (cost, passing)
+    }
+}

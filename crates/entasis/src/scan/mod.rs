@@ -1,0 +1,421 @@
+//! The scan: the rows for which a condition holds, found with as little work as can be. Five rungs, each for what fell on none before:
+//!
+//! 1. **manifest**: whole files, for whoever scans many; here whole row groups, by the zones of their blocks;
+//! 2. **zones**: blocks;
+//! 3. **encoded values**: the conditions that must all hold, one after the other, each on the survivors of the one before, the cheapest
+//!    and most selective first, as measured while the scan goes along;
+//! 4. **decoded values**: expressions that no encoding can answer, on survivors;
+//! 5. **residual**: what the scan isn't told, left to the engine.
+//!
+//! What only the output needs is read and decoded last, and only for vectors with survivors.
+
+mod blocks;
+mod condition;
+mod conjuncts;
+mod literal;
+mod metrics;
+mod prepared;
+mod zones;
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use entasis_encoding::{BLOCK_ROWS, FilterWork, Selection, VECTOR_ROWS};
+
+use self::{
+    blocks::{Blocks, Rows, batch_of},
+    conjuncts::Conjunct,
+    metrics::CountedSource,
+    prepared::{Group, Prepared, VectorRange},
+    zones::Verdict,
+};
+pub use self::{
+    condition::{Condition, Expression},
+    literal::scalar_of,
+    metrics::{ConditionMetrics, ScanMetrics},
+};
+use crate::{
+    Projection, Reader, Strings,
+    arrow::most_rows,
+    error::{Error, Result},
+    read::column::ReadColumns,
+    source::{STORE_REQUEST_BYTES, Source},
+};
+
+/// Fewer survivors than these per 65,536 rows are got row by row, from those runs of the blocks that hold them.
+const SPARSE_ROWS: usize = 64;
+
+/// So many times 65,536 rows are looked through before what was found in them is put out, however little that is.
+const MOST_PENDING: usize = 32;
+
+/// What is scanned for. [`Default`] is every row and column of the file.
+#[derive(Debug, Clone)]
+pub struct ScanRequest {
+    /// Columns that come out.
+    pub projection: Projection,
+    /// Which rows pass.
+    pub condition: Condition,
+    /// Rows of the file, as far as it has them: all.
+    pub rows: Option<Range<u64>>,
+    /// Most rows that come out.
+    pub limit: Option<u64>,
+    /// Most rows of a batch: 65,536.
+    pub batch_rows: usize,
+    /// How byte strings come out.
+    pub strings: Strings,
+}
+
+impl Default for ScanRequest {
+    fn default() -> Self {
+        Self {
+            projection: Projection::all(),
+            condition: Condition::Always(true),
+            rows: None,
+            limit: None,
+            batch_rows: BLOCK_ROWS,
+            strings: Strings::AsStored,
+        }
+    }
+}
+
+impl Reader {
+    /// The rows for which a condition holds, in the file's order.
+    ///
+    /// # Errors
+    /// An invalid argument if the request names columns that aren't there, or a predicate that its column can't be asked; corrupt if the
+    /// metadata are. The scan itself ends with the first error.
+    pub fn scan(&self, request: ScanRequest) -> Result<Scan> {
+        self.scan_from(self.inner.source.clone(), request)
+    }
+
+    /// As [`Self::scan`], with blocks from another source of the same file.
+    pub(crate) fn scan_from(&self, source: Arc<dyn Source>, request: ScanRequest) -> Result<Scan> {
+        Scan::new(self, source, request)
+    }
+}
+
+/// A scan that is under way: an iterator over batches. It ends behind the first error, but for [`Error::Missing`], after which the same
+/// batch can be asked for again.
+pub struct Scan {
+    blocks: Blocks,
+    source: Arc<CountedSource>,
+    columns: ReadColumns,
+    schema: SchemaRef,
+    projection: Projection,
+    strings: Strings,
+    batch_rows: usize,
+    most_rows: usize,
+    conjuncts: Vec<Conjunct>,
+    /// Row groups that are left, with the rows asked of each; the next comes last.
+    groups: Vec<(Group, Range<u64>)>,
+    /// The rows that are looked through now, and how many of the conditions they have passed.
+    current: Option<(Rows, usize)>,
+    /// True if a row of the row group at hand was left by zones.
+    has_rows: bool,
+    /// Rows that have passed, of one row group, not put out yet.
+    found: Vec<Rows>,
+    found_count: usize,
+    /// Batches that are ready.
+    ready: VecDeque<RecordBatch>,
+    left: u64,
+    work: FilterWork,
+    metrics: ScanMetrics,
+}
+
+impl Scan {
+    fn new(reader: &Reader, source: Arc<dyn Source>, request: ScanRequest) -> Result<Self> {
+        if request.batch_rows == 0 {
+            return Err(Error::InvalidArgument("batches of 0 rows".to_owned()));
+        }
+        let columns = ReadColumns::new(reader, request.projection.selected(), request.strings)?;
+        let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, reader.schema_metadata()?.clone()));
+        let most_rows = schema.fields().iter().map(|field| most_rows(field.data_type())).min().unwrap_or(usize::MAX);
+        let wanted = request.rows.unwrap_or(0..u64::MAX);
+        let mut groups = groups_of(reader.row_group_rows()?, &wanted);
+        groups.reverse();
+        let source = CountedSource::new(source);
+        let mut scan = Self {
+            blocks: Blocks::new(reader.clone(), source.clone()),
+            source,
+            columns,
+            schema,
+            projection: request.projection,
+            strings: request.strings,
+            batch_rows: request.batch_rows,
+            most_rows,
+            conjuncts: Vec::new(),
+            groups,
+            current: None,
+            has_rows: false,
+            found: Vec::new(),
+            found_count: 0,
+            ready: VecDeque::new(),
+            left: request.limit.unwrap_or(u64::MAX),
+            work: FilterWork::default(),
+            metrics: ScanMetrics::default(),
+        };
+        scan.set_condition(&request.condition)?;
+        Ok(scan)
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What the scan did so far.
+    pub fn metrics(&self) -> ScanMetrics {
+        let (requests, bytes_read) = self.source.counts();
+        ScanMetrics {
+            requests,
+            bytes_read,
+            decoded_values: self.work.decoded_values,
+            compared_values: self.work.compared_values,
+            conditions: self.conjuncts.iter().map(|conjunct| conjunct.metrics.clone()).collect(),
+            ..self.metrics.clone()
+        }
+    }
+
+    /// Asks the rows that haven't been looked at yet for another condition: one that has become stricter, as those of joins and of
+    /// `ORDER BY … LIMIT` do while a query runs.
+    ///
+    /// # Errors
+    /// As those of [`Reader::scan`]; the condition stays what it was.
+    pub fn set_condition(&mut self, condition: &Condition) -> Result<()> {
+        let mut conjuncts = Conjunct::all_of(Prepared::new(&self.blocks.reader, condition, false)?);
+        // What is known of conditions that stay is kept.
+        for conjunct in &mut conjuncts {
+            let same = self.conjuncts.iter().find(|old| old.metrics.condition == conjunct.metrics.condition);
+            if let Some(same) = same {
+                conjunct.metrics = same.metrics.clone();
+            }
+        }
+        self.conjuncts = conjuncts;
+        // Rows that are half way through start again: those that passed before pass again, or should not any more.
+        if let Some((_, passed)) = &mut self.current {
+            *passed = 0;
+        }
+        Ok(())
+    }
+
+    /// Works on until batches are ready, or nothing is left.
+    fn advance(&mut self) -> Result<()> {
+        while self.ready.is_empty() {
+            if self.is_full() {
+                self.put_out()?;
+                continue;
+            }
+            if self.current.is_none() {
+                self.current = self.next_rows()?.map(|rows| (rows, 0));
+                if self.current.is_none() {
+                    if self.found.is_empty() {
+                        return Ok(());
+                    }
+                    self.put_out()?;
+                    continue;
+                }
+            }
+            self.ask()?;
+            if let Some((rows, _)) = self.current.take() {
+                self.keep(rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if what was found should be put out before more is looked for.
+    fn is_full(&self) -> bool {
+        let is_other = |group: Group| self.found.first().is_some_and(|found| found.group != group);
+        let next = self.groups.last().map(|(group, _)| *group);
+        self.found_count >= self.batch_rows.min(self.most_rows)
+            || self.found.len() >= MOST_PENDING
+            || next.is_some_and(is_other)
+            || (self.left == 0 && !self.found.is_empty())
+    }
+
+    /// The next rows that zones leave, at most 65,536; `None` at the end.
+    fn next_rows(&mut self) -> Result<Option<Rows>> {
+        while self.left > 0 {
+            let Some((group, asked)) = self.groups.last_mut() else { return Ok(None) };
+            let group = *group;
+            if asked.is_empty() {
+                self.groups.pop();
+                self.leave_group();
+                // What was found in this row group comes out first.
+                if !self.found.is_empty() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            if asked.start == 0 || self.metrics.row_groups == 0 {
+                self.metrics.row_groups += 1;
+                self.has_rows = false;
+            }
+            let (rows, count) = cut(group, asked, self.most_rows);
+            self.metrics.rows += count;
+            let rows = self.ask_zones(rows)?;
+            self.metrics.rows_fallen_by_zones += count - rows.alive.count() as u64;
+            if !rows.alive.is_empty() {
+                self.has_rows = true;
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+
+    fn leave_group(&mut self) {
+        self.metrics.row_groups_fallen += u64::from(!self.has_rows);
+    }
+
+    /// Lets rows fall by zones.
+    fn ask_zones(&self, mut rows: Rows) -> Result<Rows> {
+        for conjunct in &self.conjuncts {
+            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, &rows.group, &rows.vectors)?;
+            for (vector, verdict) in verdicts.into_iter().enumerate() {
+                if verdict == Verdict::None {
+                    rows.alive.clear(vector);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Asks the current rows for every condition that they haven't passed yet.
+    fn ask(&mut self) -> Result<()> {
+        let Some((rows, passed)) = &mut self.current else { return Ok(()) };
+        if *passed == 0 {
+            self.conjuncts.sort_by(|left, right| {
+                let ((left, cost), (right, other)) = (left.rank(), right.rank());
+                left.cmp(&right).then(cost.total_cmp(&other))
+            });
+            for column in self.conjuncts.iter().flat_map(|conjunct| conjunct.prepared.columns()) {
+                let first = self.found.first().map_or(rows.vectors.first_row, |found| found.vectors.first_row);
+                self.blocks.close_before(rows.group.number, column, first, rows.group.rows)?;
+            }
+            // A store takes longer to answer than to send a block more.
+            if self.source.request_bytes() >= STORE_REQUEST_BYTES {
+                self.conjuncts.iter().try_for_each(|conjunct| conjunct.open(&mut self.blocks, rows))?;
+            }
+        }
+        for conjunct in &mut self.conjuncts[*passed..] {
+            if rows.alive.is_empty() {
+                break;
+            }
+            conjunct.open(&mut self.blocks, rows)?;
+            let before = rows.alive.count() as u64;
+            let mut asked = rows.clone();
+            conjunct.apply(&mut self.blocks, &mut asked, &mut self.work)?;
+            *rows = asked;
+            *passed += 1;
+            let fallen = before - rows.alive.count() as u64;
+            match conjunct.prepared.has_expression() {
+                true => self.metrics.rows_fallen_decoded += fallen,
+                false => self.metrics.rows_fallen_encoded += fallen,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps rows that passed, as many as the limit leaves.
+    fn keep(&mut self, mut rows: Rows) {
+        let mut count = rows.alive.count();
+        if count as u64 > self.left {
+            count = self.left as usize;
+            rows.alive.truncate(count);
+        }
+        self.left -= count as u64;
+        self.metrics.rows_passed += count as u64;
+        if count > 0 {
+            self.found_count += count;
+            self.found.push(rows);
+        }
+    }
+
+    /// Makes batches of what was found.
+    fn put_out(&mut self) -> Result<()> {
+        let batch = self.batch()?;
+        self.found.clear();
+        self.found_count = 0;
+        let mut first = 0;
+        while first < batch.num_rows() {
+            let rows = self.batch_rows.min(batch.num_rows() - first);
+            self.ready.push_back(batch.slice(first, rows));
+            first += rows;
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self) -> Result<RecordBatch> {
+        if self.columns.columns.is_empty() {
+            return batch_of(&self.blocks.reader, &self.schema, Vec::new(), self.found_count);
+        }
+        let is_sparse = self.found_count <= SPARSE_ROWS * self.found.len();
+        if is_sparse && self.source.request_bytes() < u64::MAX {
+            let numbers: Vec<u64> = self.found.iter().flat_map(Rows::numbers).collect();
+            let reader = &self.blocks.reader;
+            return reader.take_from(self.source.clone(), &numbers, &self.projection, self.strings);
+        }
+        if let Some(first) = self.found.first() {
+            for column in &self.columns.columns {
+                let (group, row) = (first.group, first.vectors.first_row);
+                self.blocks.close_before(group.number, column, row, group.rows)?;
+            }
+        }
+        self.blocks.open(self.columns.columns.iter(), &self.found, |_, _| true)?;
+        self.blocks.batch(&self.columns, &self.schema, &mut self.found)
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.advance() {
+            Ok(()) => self.ready.pop_front().map(Ok),
+            Err(error) => {
+                if !matches!(error, Error::Missing(_)) {
+                    self.groups.clear();
+                    self.current = None;
+                    self.found.clear();
+                }
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// The row groups that hold `wanted` rows of the file, each with the rows of it that are wanted.
+fn groups_of(group_rows: &[u64], wanted: &Range<u64>) -> Vec<(Group, Range<u64>)> {
+    let mut first_row = 0;
+    let mut groups = Vec::new();
+    for (number, &rows) in group_rows.iter().enumerate() {
+        let within = |row: u64| row.clamp(first_row, first_row + rows) - first_row;
+        let asked = within(wanted.start)..within(wanted.end);
+        if !asked.is_empty() {
+            groups.push((Group { number, first_row, rows }, asked));
+        }
+        first_row += rows;
+    }
+    groups
+}
+
+/// Takes rows from the beginning of `asked`, up to the next multiple of 65,536 or of what a batch can hold, and says how many they are.
+/// They are whole vectors, in which what isn't asked for isn't alive.
+fn cut(group: Group, asked: &mut Range<u64>, most_rows: usize) -> (Rows, u64) {
+    let step = (most_rows.min(BLOCK_ROWS) / VECTOR_ROWS * VECTOR_ROWS).max(VECTOR_ROWS) as u64;
+    let start = asked.start;
+    let end = ((start / step + 1) * step).min(asked.end);
+    asked.start = end;
+    let first_row = start / VECTOR_ROWS as u64 * VECTOR_ROWS as u64;
+    let last_row = end.next_multiple_of(VECTOR_ROWS as u64).min(group.rows);
+    let vectors = VectorRange::new(first_row, (last_row - first_row) as usize);
+    let mut alive = Selection::all(vectors.rows);
+    let (before, behind) = ((start - first_row) as usize, (end - first_row) as usize);
+    alive.truncate(behind);
+    if before > 0 {
+        alive.retain(0, |row| row >= before);
+    }
+    (Rows { group, vectors, alive }, end - start)
+}
