@@ -19,7 +19,6 @@ const SAMPLE_BYTES: usize = 256 << 10;
 const FIRST_BYTES: usize = 32 << 10;
 /// A phrase of so many bytes is taken at once: longer ones take fewer bytes, but where all take the first one, fewer are different.
 const LONG_PHRASE_BYTES: usize = 32;
-const NONE: u32 = u32::MAX;
 /// Bits of a place among the candidates; above them is a tag of what lies there, which tells most that differ without a look.
 const PLACE_BITS: u32 = (CANDIDATES * TEXT_BYTES).ilog2();
 
@@ -32,10 +31,10 @@ pub(crate) fn phrase(offset: usize, length: usize) -> u32 {
 /// A text, and where in it to look for a string.
 pub(crate) struct PhraseText {
     bytes: Vec<u8>,
-    /// By hash of eight bytes, the first place that has it, and its tag.
-    heads: Vec<u32>,
-    /// For each place the next with the same hash, and its tag.
-    next: Vec<u32>,
+    /// By hash of eight bytes, where in `places` those begin that have it; at last where they end.
+    starts: Vec<u32>,
+    /// Places and the tags of what lies there, by hash, ascending: what is compared with one string lies in one cache line.
+    places: Vec<u32>,
 }
 
 /// Strings taken apart.
@@ -87,24 +86,27 @@ impl PhraseText {
 
     /// A text of at most [`TEXT_BYTES`] when strings are to be stored by it.
     pub fn new(bytes: Vec<u8>) -> Self {
-        let heads = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);
-        let mut text = Self { heads: vec![NONE; heads], next: vec![NONE; bytes.len()], bytes };
-        // From the end, so that the chains ascend: equal phrases are then found at one and the same place.
-        for place in (0..(text.bytes.len() + 1).saturating_sub(MIN_PHRASE_BYTES)).rev() {
-            let (slot, tag) = text.slot(place_word(&text.bytes, place));
-            text.next[place] = std::mem::replace(&mut text.heads[slot], place as u32 | tag << PLACE_BITS);
+        let slots = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);
+        let words = || bytes.windows(MIN_PHRASE_BYTES).map(|window| place_word(window, 0));
+        let mut starts = vec![0u32; slots + 1];
+        words().for_each(|word| starts[slot_of(word, slots).0 + 1] += 1);
+        for slot in 1..slots {
+            starts[slot + 1] += starts[slot];
         }
-        text
+        let mut places = vec![0; starts[slots] as usize];
+        // Each slot's start moves to its end, which is where the next one started.
+        for (place, word) in words().enumerate() {
+            let (slot, tag) = slot_of(word, slots);
+            places[starts[slot] as usize] = place as u32 | tag << PLACE_BITS;
+            starts[slot] += 1;
+        }
+        starts.rotate_right(1);
+        starts[0] = 0;
+        Self { bytes, starts, places }
     }
 
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// The slot of eight bytes, and their tag.
-    fn slot(&self, word: u64) -> (usize, u32) {
-        let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        ((hash >> 32) as usize & (self.heads.len() - 1), (hash >> (u32::BITS + PLACE_BITS)) as u32)
     }
 
     /// The longest phrase that `rest` begins with, among the places that are looked at: its offset and length.
@@ -112,12 +114,9 @@ impl PhraseText {
         let word = place_word(rest, 0);
         let mut best = None;
         let mut best_length = MIN_PHRASE_BYTES - 1;
-        let (slot, tag) = self.slot(word);
-        let mut entry = self.heads[slot];
-        for _ in 0..MOST_COMPARED {
-            if entry == NONE {
-                break;
-            }
+        let (slot, tag) = slot_of(word, self.starts.len() - 1);
+        let (start, end) = (self.starts[slot] as usize, self.starts[slot + 1] as usize);
+        for &entry in &self.places[start..end.min(start + MOST_COMPARED)] {
             let place = (entry & ((1 << PLACE_BITS) - 1)) as usize;
             let there = &self.bytes[place..];
             // What is longer than the best has the same byte behind it.
@@ -133,7 +132,6 @@ impl PhraseText {
                     break;
                 }
             }
-            entry = self.next[place];
         }
         best
     }
@@ -185,6 +183,12 @@ fn most_used(text: &[u8], uses: &[u32], most: usize) -> Vec<u8> {
     };
     let kept: Vec<bool> = uses.iter().copied().map(is_kept).collect();
     text.iter().zip(kept).filter(|&(_, kept)| kept).map(|(&byte, _)| byte).collect()
+}
+
+/// The slot of eight bytes among so many, a power of two, and their tag.
+fn slot_of(word: u64, slots: usize) -> (usize, u32) {
+    let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((hash >> u32::BITS) as usize & (slots - 1), (hash >> (u32::BITS + PLACE_BITS)) as u32)
 }
 
 /// Eight bytes from `place` on.
