@@ -3,8 +3,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::values::{Column, LaneAccess, Lanes, Values};
-use crate::{BLOCK_ROWS, Lane, with_lanes};
+use crate::values::{Column, LaneAccess, Values};
+use crate::{Lane, PackedLane, simd, with_lanes, with_packed_lane_of};
 
 /// The distinct values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,14 @@ impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
         match &column.values {
-            Values::Fixed(_, Lanes::L8(lanes)) => distinct_small(lanes, limit),
-            Values::Fixed(_, Lanes::L16(lanes)) if lanes.len() >= BLOCK_ROWS / 8 => distinct_small(lanes, limit),
             // Lanes of at most eight bytes hash alike only where they are alike.
-            Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_lanes!(lanes, lanes => {
-                distinct(lanes, hash_lane, |a, b| a == b, |_, _| true, limit)
-            }),
+            Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_packed_lane_of!(*fixed, T => {
+                let lanes = <T as LaneAccess>::lent(lanes)?;
+                match least_of_near(lanes, fixed.is_signed()) {
+                    Some((least, span)) => distinct_near(lanes, least, span, limit),
+                    None => distinct(lanes, hash_lane, |a, b| a == b, |_, _| true, limit),
+                }
+            }, None),
             Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => {
                 distinct(lanes, hash_lane, |a, b| a == b, |a, b| a == b, limit)
             }),
@@ -72,14 +74,22 @@ pub(crate) fn same_string(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && (left.is_empty() || std::ptr::eq(left.as_ptr(), right.as_ptr()) || left == right)
 }
 
-/// Lanes so small that each value they can have gets a place.
-fn distinct_small<T: Lane>(values: &[T], limit: usize) -> Option<Distinct> {
+/// The least of lanes that lie so near to each other that each value between the least and the greatest can have a place, and how many
+/// values those are.
+fn least_of_near<T: PackedLane>(lanes: &[T], is_signed: bool) -> Option<(T, usize)> {
+    let (least, greatest) = if is_signed { simd::min_max_signed(lanes) } else { simd::min_max(lanes) }?;
+    let span = greatest.subtract(least).to_u64();
+    (span < lanes.len().max(1 << u8::BITS) as u64).then_some((least, span as usize + 1))
+}
+
+/// Finds distinct values by their distance from the least.
+fn distinct_near<T: PackedLane>(values: &[T], least: T, span: usize, limit: usize) -> Option<Distinct> {
     const NONE: u32 = u32::MAX;
-    let mut code_of = vec![NONE; 1 << (8 * T::BYTES)];
+    let mut code_of = vec![NONE; span];
     let mut codes = Vec::with_capacity(values.len());
     let mut first_rows: Vec<u32> = Vec::new();
     for (row, value) in values.iter().enumerate() {
-        let code = &mut code_of[value.low_bits() as usize];
+        let code = &mut code_of[value.subtract(least).to_u64() as usize];
         if *code == NONE {
             if first_rows.len() == limit {
                 return None;
@@ -178,7 +188,8 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fixed, Lanes};
+    use crate::values::Lanes;
+    use crate::{BLOCK_ROWS, Fixed};
 
     #[test]
     fn codes_are_those_of_the_oracle() {

@@ -399,6 +399,11 @@ impl<'e> Encoder<'e> {
         self.shared.as_deref_mut()
     }
 
+    /// True where the chunk's dictionary has values already, which this block may share.
+    pub fn shares_values(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.has_values())
+    }
+
     /// How many values of the column the chunk's dictionary lacks; `None` where it can't be used.
     pub fn fresh_values(&self, statistics: &Statistics<'_>) -> Option<usize> {
         self.shared.as_ref()?.fresh_values(statistics)

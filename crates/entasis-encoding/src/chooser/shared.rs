@@ -75,6 +75,11 @@ fn visit_values(column: &Column<'_>, rows: &[u32], visit: &mut dyn FnMut(u64, &[
 }
 
 impl SharedDictionary {
+    /// True once a block has used it.
+    pub fn has_values(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// How many distinct values of the column the growing part lacks; `None` if it doesn't qualify for a dictionary.
     pub fn fresh_values(&self, statistics: &Statistics<'_>) -> Option<usize> {
         let distinct = statistics.distinct_values()?;

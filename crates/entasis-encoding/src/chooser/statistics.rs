@@ -86,7 +86,7 @@ impl<'a> Statistics<'a> {
                 Some(LaneStatistics {
                     fixed: *fixed,
                     lanes,
-                    value_bits: OnceCell::new(),
+                    packed_bytes: OnceCell::new(),
                     decimals: OnceCell::new(),
                     serial: OnceCell::new(),
                 }),
@@ -181,21 +181,28 @@ impl<'a> Statistics<'a> {
 
     /// The distinct values; `None` if they are too many for a dictionary.
     pub fn distinct_values(&self) -> Option<&Distinct> {
+        self.distinct_at_most(most_distinct(self.rows))
+    }
+
+    /// True if the distinct values are known to be at most so many.
+    pub fn has_distinct_at_most(&self, most: usize) -> bool {
+        self.distinct_at_most(most).is_some_and(|distinct| distinct.first_rows.len() <= most)
+    }
+
+    /// The distinct values; `None` if they are more than whoever asked first wanted at most.
+    fn distinct_at_most(&self, most: usize) -> Option<&Distinct> {
         let find = || {
             // Codes no narrower than the values are never pay.
             let narrower = self
                 .lanes()
                 .map_or(BLOCK_ROWS, |lanes| 1 << (lanes.value_bits() - HARDLY_NARROWER_BITS).clamp(0.0, 16.0) as u32);
-            let limit = most_distinct(self.rows).min(narrower);
-            let scattered = match &self.column.values {
-                Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => is_scattered(lanes, limit, hash_lane)),
-                Values::Bytes(strings) => is_scattered(strings, limit, |string| xxh3_64(string)),
-                _ => false,
+            let limit = most.min(narrower);
+            let least = match &self.column.values {
+                Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => least_distinct(lanes, hash_lane)),
+                Values::Bytes(strings) => least_distinct(strings, |string| xxh3_64(string)),
+                _ => 0,
             };
-            if scattered {
-                return None;
-            }
-            Distinct::of(self.column, limit)
+            if least > limit { None } else { Distinct::of(self.column, limit) }
         };
         self.distinct.get_or_init(find).as_ref()
     }
@@ -210,7 +217,7 @@ pub(crate) fn most_distinct(rows: usize) -> usize {
 pub(crate) struct LaneStatistics<'a> {
     pub fixed: Fixed,
     lanes: &'a Lanes<'a>,
-    value_bits: OnceCell<f64>,
+    packed_bytes: OnceCell<Option<f64>>,
     decimals: OnceCell<Option<Decimals>>,
     serial: OnceCell<Option<(f64, u8)>>,
 }
@@ -233,28 +240,22 @@ impl<'a> LaneStatistics<'a> {
         rows as f64 / sampled.max(1) as f64
     }
 
-    /// Bits that a value takes on its own, about: packed if that helps.
-    pub fn value_bits(&self) -> f64 {
-        *self.value_bits.get_or_init(|| {
-            let width = (self.fixed.size_bytes() * 8) as f64;
+    /// Bytes that the lanes take packed, about; `None` where they are too wide for that.
+    pub fn packed_bytes(&self) -> Option<f64> {
+        *self.packed_bytes.get_or_init(|| {
             with_packed_lane_of!(self.fixed, T => {
-                let sample = self.sample::<T>();
-                let rows: usize = sample.iter().map(|vector| vector.len()).sum();
-                let bytes: f64 = sample.iter().map(|vector| plan(vector, self.fixed.is_signed()).size_bytes()).sum();
-                (bytes * 8.0 / rows.max(1) as f64).min(width)
-            }, width.min(72.0))
+                let vectors = self.sample::<T>();
+                let bytes: f64 = vectors.iter().map(|vector| plan(vector, self.fixed.is_signed()).size_bytes()).sum();
+                Some(bytes * self.scale())
+            }, None)
         })
     }
 
-    /// How many distinct values a few rows have, spread over the column: it has no fewer.
-    pub fn least_distinct(&self) -> usize {
-        let rows = self.lanes.len();
-        with_lanes!(self.lanes, lanes => {
-            let mut some: Vec<_> = lanes.iter().step_by(rows.div_ceil(VECTOR_ROWS).max(1)).copied().collect();
-            some.sort_unstable();
-            some.dedup();
-            some.len()
-        })
+    /// Bits that a value takes on its own, about: packed if that helps.
+    pub fn value_bits(&self) -> f64 {
+        let width = (self.fixed.size_bytes() * 8) as f64;
+        let rows = self.lanes.len().max(1) as f64;
+        self.packed_bytes().map_or(width.min(72.0), |bytes| (bytes * 8.0 / rows).min(width))
     }
 
     /// The sample as decimals; `None` where that saves nothing, or they aren't floats.
@@ -314,24 +315,32 @@ impl<'a> LaneStatistics<'a> {
     }
 }
 
-/// True if one vector's values and those of a sample of all are nearly all different, so that `limit` is sure to be passed.
-fn is_scattered<T>(values: &[T], limit: usize, hash: impl Fn(&T) -> u64) -> bool {
-    if values.len() < 4 * VECTOR_ROWS || limit >= values.len() {
-        return false;
+/// How many distinct values there are at least, as a few rows of many show; 0 where all rows are looked at as quickly.
+///
+/// Of n rows drawn from d values, at least n² / 2d pairs are alike, and more where some values are more frequent than others: pairs that
+/// are alike tell the fewest values that there may be. What comes again only nearby shows in neighbours, all else in rows far apart.
+fn least_distinct<T>(values: &[T], hash: impl Fn(&T) -> u64) -> usize {
+    if values.len() < 4 * VECTOR_ROWS {
+        return 0;
     }
-    let distinct_count = |mut hashes: Vec<u64>| {
+    let by_pairs = |mut hashes: Vec<u64>| {
         hashes.sort_unstable();
-        hashes.dedup();
-        hashes.len()
+        let (mut distinct, mut alike) = (0, 0.0);
+        for equal in hashes.chunk_by(|left, right| left == right) {
+            distinct += 1;
+            alike += (equal.len() * (equal.len() - 1) / 2) as f64;
+        }
+        let pairs = (hashes.len() * (hashes.len() - 1) / 2) as f64;
+        // Twice what chance may hide, so that it is seldom too many.
+        (distinct, (pairs / (alike + 2.0 * f64::sqrt(alike) + 3.0)) as usize)
     };
-    let middle = values.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
-    let vector = distinct_count(values[middle..middle + VECTOR_ROWS].iter().map(&hash).collect());
-    if vector * 100 <= VECTOR_ROWS * 98 {
-        return false;
+    let (distinct, least) = by_pairs(values.iter().step_by(values.len() / VECTOR_ROWS).map(&hash).collect());
+    if least <= distinct {
+        return distinct;
     }
-    let spread: Vec<u64> = values.iter().step_by(values.len() / VECTOR_ROWS).map(&hash).collect();
-    let taken = spread.len();
-    distinct_count(spread) * 1000 > taken * 995
+    let middle = values.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
+    let (_, nearby) = by_pairs(values[middle..middle + VECTOR_ROWS].iter().map(&hash).collect());
+    distinct.max(least.min(nearby))
 }
 
 /// True if sequences of values are met again, anywhere. Looks at few, chosen by what they hold: one that comes again is chosen again.

@@ -38,11 +38,7 @@ impl Encoding for BitPacking {
     }
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, _: &Encoder<'_>) -> Option<f64> {
-        let lanes = statistics.lanes()?;
-        with_packed_lane_of!(lanes.fixed, T => {
-            let sample: f64 = lanes.sample::<T>().iter().map(|vector| plan(vector, lanes.fixed.is_signed()).size_bytes()).sum();
-            Some(sample * lanes.scale() + 8.0)
-        }, None)
+        Some(statistics.lanes()?.packed_bytes()? + 8.0)
     }
 
     fn encode(&self, statistics: &Statistics<'_>, _: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {

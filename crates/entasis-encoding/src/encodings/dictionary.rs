@@ -32,6 +32,18 @@ use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
 pub(crate) struct Dictionary;
 
 const SHARED: u8 = 1;
+/// What nodes take beside codes and values, about.
+const NODE_BYTES: f64 = 40.0;
+
+/// The most up to `limit` for which `fits` holds, as it does for all that are fewer; 0 where it doesn't hold for 1.
+fn most_that(fits: impl Fn(usize) -> bool, limit: usize) -> usize {
+    let (mut most, mut too_many) = (0, limit + 1);
+    while most + 1 < too_many {
+        let middle = most.midpoint(too_many);
+        if fits(middle) { most = middle } else { too_many = middle }
+    }
+    most
+}
 
 impl Encoding for Dictionary {
     fn id(&self) -> u8 {
@@ -61,12 +73,14 @@ impl Encoding for Dictionary {
                 .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
             packed.min(in_runs).min(sparse)
         };
-        // Before all values are told apart: whether as many as a few rows have would be too many.
-        if let Some(lanes) = statistics.lanes()
-            && code_bytes(lanes.least_distinct()) + encoder.price_bytes(self, statistics.rows, 0.0)
-                > encoder.best_bytes()
-        {
-            return None;
+        // Before all values are told apart: how many there may be, and whether a sample says that there are more.
+        if let Some(lanes) = statistics.lanes() {
+            let value_bytes = if encoder.shares_values() { 0.0 } else { lanes.value_bits() / 8.0 };
+            let room_bytes = encoder.best_bytes() - encoder.price_bytes(self, statistics.rows, 0.0) - NODE_BYTES;
+            let fits = |distinct: usize| code_bytes(distinct) + distinct as f64 * value_bytes <= room_bytes;
+            if !statistics.has_distinct_at_most(most_that(fits, most_distinct(statistics.rows))) {
+                return None;
+            }
         }
         let distinct = statistics.distinct()?;
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
@@ -82,7 +96,7 @@ impl Encoding for Dictionary {
             (None, None) => return None,
         };
         let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        Some(code_bytes(distinct) + fresh as f64 * value_bytes + 40.0)
+        Some(code_bytes(distinct) + fresh as f64 * value_bytes + NODE_BYTES)
     }
 
     fn effort(&self) -> Effort {
