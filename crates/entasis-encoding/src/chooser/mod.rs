@@ -64,6 +64,8 @@ pub(crate) struct Encoder<'e> {
     followed: Option<&'e Hint>,
     /// True where hints are followed whatever they promise.
     obeys: bool,
+    /// What the parent learned of strings that these are like.
+    heard: Option<Lessons>,
     /// What is chosen for this node, for the next block.
     learned: Option<Hint>,
     /// Who is told of every decision.
@@ -92,6 +94,7 @@ impl<'e> Encoder<'e> {
             hint: None,
             followed: None,
             obeys: false,
+            heard: None,
             learned: None,
             trace: None,
             exhaustive: false,
@@ -144,6 +147,9 @@ impl<'e> Encoder<'e> {
         }
         let statistics =
             if self.beneath_dictionary { Statistics::without_distinct(column) } else { Statistics::new(column) };
+        if let (Some(strings), Some(heard), None) = (statistics.strings(), &self.heard, self.hint) {
+            strings.hear(heard);
+        }
         match self.forced.take().and_then(by_id) {
             // Where there is nothing to hold, nothing is asked of how it is held.
             Some(forced) if column.rows > 0 => self.required(forced, &statistics),
@@ -223,7 +229,7 @@ impl<'e> Encoder<'e> {
         self.best_bytes = f64::MAX;
         if !self.obeys {
             if let Some(strings) = statistics.strings() {
-                strings.take_over(&hint.lessons);
+                strings.hear(&hint.lessons);
             }
             let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
             if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows, bytes), statistics) {
@@ -287,11 +293,23 @@ impl<'e> Encoder<'e> {
 
     /// As [`Self::child`], by the encoding of this id, if one is given.
     pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
-        let (depth, within_phrases) = (self.depth + 1, self.within_phrases);
-        let beneath_dictionary = self.is_dictionary;
-        let child =
-            Encoder { depth, forced, within_phrases, beneath_dictionary, ..Encoder::new(self.options, None, None) };
+        let child = Encoder { forced, ..self.one_deeper() };
         self.encode_beneath(child, column, false)
+    }
+
+    /// As [`Self::child`], for strings like those of this node: what was learned of those needn't be learned again.
+    pub fn child_like(&mut self, statistics: &Statistics<'_>, column: &Column<'_>) -> Result<EncodedNode> {
+        let child = Encoder { heard: statistics.strings().map(|strings| strings.lessons()), ..self.one_deeper() };
+        self.encode_beneath(child, column, false)
+    }
+
+    fn one_deeper(&self) -> Self {
+        Encoder {
+            depth: self.depth + 1,
+            within_phrases: self.within_phrases,
+            beneath_dictionary: self.is_dictionary,
+            ..Encoder::new(self.options, None, None)
+        }
     }
 
     /// From here on, this encoder's children are the codes and values of a dictionary of this block alone.

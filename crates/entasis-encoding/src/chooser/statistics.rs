@@ -20,6 +20,8 @@ use crate::{BLOCK_ROWS, Fixed, PackedLane, VECTOR_ROWS, simd, with_lanes, with_p
 const SAMPLE_VECTORS: usize = 4;
 /// Bytes of strings on which a symbol table is tried.
 const SAMPLE_BYTES: usize = 64 << 10;
+/// In fewer bytes of strings a symbol table outweighs what it saves, and what it costs to make.
+pub(crate) const SYMBOLS_MIN_BYTES: usize = 2048;
 
 /// Fewer lanes aren't looked at as text.
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
@@ -33,7 +35,7 @@ const SEQUENCES_MIN: usize = 64;
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
 const SYMBOLS_OVER_PAIRS: f64 = 1.2;
-const PHRASES_OVER_PAIRS: f64 = 0.7;
+const PHRASES_OVER_PAIRS: f64 = 1.1;
 /// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
 const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -43,7 +45,7 @@ pub(crate) const HARDLY_NARROWER_BITS: f64 = 0.5;
 /// Symbols leave no less of a text, about.
 pub(crate) const LEAST_SYMBOL_RATIO: f64 = 0.25;
 /// Fewer bytes, or strings shorter on average, don't pay for a text of phrases.
-const PHRASE_MIN_BYTES: usize = 8 << 10;
+const PHRASE_MIN_BYTES: usize = 16 << 10;
 const PHRASE_MIN_AVERAGE: usize = 16;
 /// How much more strings may take by what was learned of others.
 const NEARLY_AS_WELL: f64 = 1.03;
@@ -397,6 +399,8 @@ pub(crate) struct StringStatistics<'a> {
     symbols: OnceCell<Trained>,
     phrases: OnceCell<Option<(Arc<PhraseText>, f64)>>,
     length_bytes: OnceCell<f64>,
+    /// What was learned of strings that may be like these.
+    heard: OnceCell<Lessons>,
 }
 
 /// A symbol table, and encoded bytes per byte.
@@ -406,7 +410,7 @@ struct Trained {
     ratio: f64,
 }
 
-/// What was learned from the strings of one block, for those of the next.
+/// What was learned from the strings of one node, for those of the next block or of a child.
 #[derive(Clone, Default)]
 pub(super) struct Lessons {
     symbols: Option<Trained>,
@@ -423,7 +427,14 @@ impl fmt::Debug for Lessons {
 impl<'a> StringStatistics<'a> {
     fn new(strings: &'a [&'a [u8]]) -> Self {
         let total_bytes = strings.iter().map(|string| string.len()).sum();
-        Self { strings, total_bytes, symbols: OnceCell::new(), phrases: OnceCell::new(), length_bytes: OnceCell::new() }
+        Self {
+            strings,
+            total_bytes,
+            symbols: OnceCell::new(),
+            phrases: OnceCell::new(),
+            length_bytes: OnceCell::new(),
+            heard: OnceCell::new(),
+        }
     }
 
     /// The symbol table trained on these strings.
@@ -431,8 +442,11 @@ impl<'a> StringStatistics<'a> {
         &self.trained().table
     }
 
-    /// Encoded bytes per byte with the trained table, and the table's own size.
+    /// Encoded bytes per byte with the trained table, and the table's own size; of few strings, none is trained.
     pub fn symbols(&self) -> (f64, f64) {
+        if self.total_bytes < SYMBOLS_MIN_BYTES {
+            return (1.0, 0.0);
+        }
         let Trained { table, ratio, .. } = self.trained();
         let mut bytes = Vec::new();
         table.to_bytes(&mut bytes);
@@ -441,6 +455,12 @@ impl<'a> StringStatistics<'a> {
 
     fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
+            if let Some(Trained { table, ratio: before }) = self.heard.get().and_then(|heard| heard.symbols.as_ref()) {
+                let ratio = table.ratio(self.strings);
+                if ratio <= before * NEARLY_AS_WELL {
+                    return Trained { table: table.clone(), ratio };
+                }
+            }
             let table = Arc::new(SymbolTable::train(self.strings));
             let ratio = table.ratio(self.strings);
             Trained { table, ratio }
@@ -461,6 +481,12 @@ impl<'a> StringStatistics<'a> {
         let find = || {
             if self.total_bytes < PHRASE_MIN_BYTES || self.total_bytes < PHRASE_MIN_AVERAGE * self.strings.len() {
                 return None;
+            }
+            if let Some((text, before)) = self.heard.get().and_then(|heard| heard.phrases.as_ref()) {
+                let bytes = self.bytes_by(text);
+                if bytes <= before * NEARLY_AS_WELL * self.total_bytes as f64 {
+                    return Some((text.clone(), bytes));
+                }
             }
             let text = Arc::new(PhraseText::of(self.strings)?);
             let bytes = self.bytes_by(&text);
@@ -492,27 +518,17 @@ impl<'a> StringStatistics<'a> {
         sampled * scale + once
     }
 
-    /// What was learned here, for the next block.
+    /// What was learned here, for strings that may be like these.
     pub(super) fn lessons(&self) -> Lessons {
         let phrases = self.phrases.get().and_then(Option::as_ref);
         let per_byte = |(text, bytes): &(Arc<PhraseText>, f64)| (text.clone(), bytes / self.total_bytes.max(1) as f64);
         Lessons { symbols: self.symbols.get().cloned(), phrases: phrases.map(per_byte) }
     }
 
-    /// Takes over what was learned of the block before, where that does here nearly as well as it did there: then it isn't learned anew.
-    pub(super) fn take_over(&self, lessons: &Lessons) {
-        if let Some(Trained { table, ratio: before }) = &lessons.symbols {
-            let ratio = table.ratio(self.strings);
-            if ratio <= before * NEARLY_AS_WELL {
-                let _ = self.symbols.set(Trained { table: table.clone(), ratio });
-            }
-        }
-        if let Some((text, before)) = &lessons.phrases {
-            let bytes = self.bytes_by(text);
-            if bytes <= before * NEARLY_AS_WELL * self.total_bytes as f64 {
-                let _ = self.phrases.set(Some((text.clone(), bytes)));
-            }
-        }
+    /// Tells what was learned of other strings, which is taken over where it does here nearly as well as it did there: then it isn't
+    /// learned anew. What was told first counts.
+    pub(super) fn hear(&self, lessons: &Lessons) {
+        let _ = self.heard.set(lessons.clone());
     }
 
     /// The share of bytes that the strings would have in common with the one before, if sorted; at least.

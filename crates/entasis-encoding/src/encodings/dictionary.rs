@@ -142,7 +142,7 @@ impl Encoding for Dictionary {
         };
         let distinct = sorted.as_ref().unwrap_or(distinct);
         encoder.enter_dictionary();
-        let values = distinct.with_values(column, |values| encoder.child(values))?;
+        let values = distinct.with_values(column, |values| encoder.child_like(statistics, values))?;
         let codes = encoder.unsigned_child(&distinct.codes, distinct.first_rows.len() as u64 - 1)?;
         Ok(Some(self.node(column.rows, vec![0], vec![codes, values])))
     }

@@ -22,7 +22,7 @@ use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::block::parts::made_once;
-use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
+use crate::chooser::statistics::{LEAST_SYMBOL_RATIO, SYMBOLS_MIN_BYTES};
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
@@ -31,8 +31,6 @@ use crate::wire::{EntryPoints, write_varint};
 use crate::{Fixed, Physical};
 
 pub(crate) struct Fsst;
-
-const MIN_BYTES: usize = 2048;
 
 impl Encoding for Fsst {
     fn id(&self) -> u8 {
@@ -48,8 +46,7 @@ impl Encoding for Fsst {
         if encoder.may_cascade() && statistics.is_repetitive() {
             return None;
         }
-        // Below this the symbol table outweighs what it saves, and what it costs to make.
-        if strings.total_bytes < MIN_BYTES {
+        if strings.total_bytes < SYMBOLS_MIN_BYTES {
             return None;
         }
         if strings.total_bytes as f64 * LEAST_SYMBOL_RATIO + strings.length_bytes() > encoder.best_bytes() {

@@ -96,7 +96,7 @@ impl Encoding for Phrases {
             encoder.child(&plain(literals.len(), Values::Bytes(&literals)))?,
             encoder.unsigned_child(&parsed.segments, most(&parsed.segments))?,
             encoder.child(&plain(parsed.phrases.len(), Values::Fixed(Fixed::U32, Lanes::L32(&parsed.phrases))))?,
-            encoder.child(&plain(pieces.len(), Values::Bytes(&pieces)))?,
+            encoder.child_like(statistics, &plain(pieces.len(), Values::Bytes(&pieces)))?,
         ];
         Ok(Some(EncodedNode { encoding: self.id(), rows: column.rows, parameters, buffers: Vec::new(), children }))
     }

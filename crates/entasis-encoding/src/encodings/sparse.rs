@@ -87,7 +87,8 @@ impl Encoding for Sparse {
                 value.extend_from_slice(strings[row]);
                 let others = others(strings, row);
                 let values = Values::Bytes(&others.1);
-                (others.0, encoder.child(&Column { rows: others.1.len(), validity: None, values })?)
+                let column = Column { rows: others.1.len(), validity: None, values };
+                (others.0, encoder.child_like(statistics, &column)?)
             }
             _ => return Ok(None),
         };

@@ -45,13 +45,14 @@ pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
 
 /// Encoded bytes per byte of such strings, as a sample shows.
 pub(super) fn ratio(table: &SymbolTable, strings: &[&[u8]]) -> f64 {
-    with_encoder(table, |encoder| {
-        let (mut encoded_bytes, mut bytes) = (0, 0);
-        for piece in sample(strings, TRIAL) {
-            encoded_bytes += encoder.encoded_size_bytes(piece);
-            bytes += piece.len();
-        }
-        encoded_bytes as f64 / bytes.max(1) as f64
+    TRAINER.with_borrow_mut(|Trainer { encoder, codes, ends, .. }| {
+        encoder.reset(table);
+        let sample = sample(strings, TRIAL);
+        let bytes: usize = sample.iter().map(|piece| piece.len()).sum();
+        codes.clear();
+        ends.clear();
+        encoder.encode_many(&sample, codes, ends);
+        codes.len() as f64 / bytes.max(1) as f64
     })
 }
 
@@ -64,13 +65,21 @@ pub(super) fn with_encoder<R>(table: &SymbolTable, visit: impl FnOnce(&Encoder) 
 }
 
 thread_local! {
-    static TRAINER: RefCell<Trainer> = RefCell::new(Trainer { encoder: table_of(&[]).encoder(), counts: Counts::new() });
+    static TRAINER: RefCell<Trainer> = RefCell::new(Trainer {
+        encoder: table_of(&[]).encoder(),
+        counts: Counts::new(),
+        codes: Vec::new(),
+        ends: Vec::new(),
+    });
 }
 
 /// What training needs room for: two thirds of a megabyte, kept from one training to the next.
 struct Trainer {
     encoder: Encoder,
     counts: Counts,
+    /// The sample as the encoder encodes it, and where each piece ends.
+    codes: Vec<u8>,
+    ends: Vec<u32>,
 }
 
 impl Trainer {
@@ -80,8 +89,14 @@ impl Trainer {
         for eighths in ROUNDS {
             self.encoder.reset(&table_of(&symbols));
             self.counts.clear();
-            for piece in &sample[..(sample.len() * eighths).div_ceil(8)] {
-                self.counts.add(&self.encoder, piece);
+            self.codes.clear();
+            self.ends.clear();
+            let pieces = &sample[..(sample.len() * eighths).div_ceil(8)];
+            self.encoder.encode_many(pieces, &mut self.codes, &mut self.ends);
+            let mut start = 0;
+            for &end in &self.ends {
+                self.counts.add(&symbols, &self.codes[start..end as usize]);
+                start = end as usize;
             }
             symbols = self.counts.best(&symbols);
         }
@@ -167,24 +182,32 @@ impl Counts {
         self.pairs[usize::from(*place) - 1].1 += 1;
     }
 
-    fn add(&mut self, encoder: &Encoder, piece: &[u8]) {
+    /// Counts what a piece is encoded by.
+    fn add(&mut self, symbols: &[Symbol], codes: &[u8]) {
         let mut previous = None;
-        encoder.for_each_match(piece, |found, first| {
-            let byte = FIRST_BYTE_UNIT + usize::from(first);
-            let unit = if found.code() == ESCAPE { byte } else { usize::from(found.code()) };
-            self.single[unit] += 1;
+        let mut codes = codes.iter().copied();
+        while let Some(code) = codes.next() {
+            let (unit, byte) = match symbols.get(usize::from(code)) {
+                Some(symbol) => (usize::from(code), FIRST_BYTE_UNIT + symbol.word as usize % 256),
+                None => {
+                    let byte = FIRST_BYTE_UNIT + usize::from(codes.next().unwrap_or_default());
+                    (byte, byte)
+                }
+            };
             // The first byte alone stays a candidate as well, or symbols could only ever grow.
-            if found.length() > 1 {
+            let is_longer = unit != byte && symbols[unit].length > 1;
+            self.single[unit] += 1;
+            if is_longer {
                 self.single[byte] += 1;
             }
             if let Some(previous) = previous {
                 self.add_pair(previous, unit);
-                if found.length() > 1 {
+                if is_longer {
                     self.add_pair(previous, byte);
                 }
             }
             previous = Some(unit);
-        });
+        }
     }
 
     /// The up to 255 candidates that save most, those left out that would have no slot in the encoder's index.
