@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{Place, nested, parquet_bytes, table};
+use common::{Place, nested, parquet_bytes, table, vectors};
 
 fn with_table(rows: i64) -> Place {
     let place = Place::new();
@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 15] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -30,6 +30,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["verify"],
         &["bench", "tables"],
         &["bench", "columns"],
+        &["bench", "embeddings"],
         &["bench", "access"],
         &["bench", "kernels"],
         &["bench", "ablation"],
@@ -215,7 +216,30 @@ fn bench_columns_describes_every_column() {
     let (least, median) = (seconds("decode_seconds_least"), seconds("decode_seconds"));
     assert!(0.0 < least && least <= median && median <= seconds("decode_seconds_most"), "{id}");
     assert!(id["bits_per_value"].as_f64() > Some(0.0) && id["cascades"][0].is_string());
-    assert!(place.good(&["bench", "columns", "a.parquet", "--rounds", "1"]).contains("encoded as"));
+    let fixed = &value["kinds"]["fixed_width"];
+    assert_eq!((fixed["columns"].as_u64(), value["kinds"]["strings"]["columns"].as_u64()), (Some(7), Some(1)));
+    assert!(
+        fixed["decode_to_copy"]["total"].as_f64() > Some(0.0) && fixed["mean_factor"].as_f64() > Some(0.5),
+        "{fixed}"
+    );
+    let text = place.good(&["bench", "columns", "a.parquet", "--rounds", "1"]);
+    assert!(text.contains("encoded as") && text.contains("mean factor"), "{text}");
+}
+
+#[test]
+fn bench_embeddings_compares_with_numpy() {
+    let place = Place::new();
+    place.write("vectors.parquet", parquet_bytes(&vectors(2_000)));
+    let value = place.json(&["bench", "embeddings", "vectors.parquet", "--rounds", "1"]);
+    let column = &value["columns"][0];
+    assert_eq!((column["rows"].as_u64(), column["numpy_bytes"].as_u64()), (Some(2_000), Some(128 + 2_000 * 8 * 4)));
+    for name in ["numpy_seconds", "mapped_seconds", "read_seconds"] {
+        assert!(column[name].as_f64() > Some(0.0), "{column}");
+    }
+    let text = place.good(&["bench", "embeddings", "vectors.parquet", "--rounds", "1", "--profile", "size"]);
+    assert!(text.contains("geometric means: bytes ") && text.contains("FixedList("), "{text}");
+    place.write("t.parquet", parquet_bytes(&table(10)));
+    assert_eq!(place.run(&["bench", "embeddings", "t.parquet"]).code, 2);
 }
 
 #[test]

@@ -9,12 +9,12 @@ use crate::block::head::EncodedNode;
 use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
-use crate::encodings::REGISTRY;
+use crate::encodings::{Encoding, REGISTRY, bitpack::BitPacking, nested::FixedList, plain::Plain, strings::Strings};
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
-use crate::values::{Column, Values};
+use crate::values::{Column, DecodedValues, Values};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
-    HEAD_PREFIX_BYTES, Like, Limits, Parts, Physical, Predicate, Profile, Scalar, Selection,
+    HEAD_PREFIX_BYTES, Lane, Like, Limits, Parts, Physical, Predicate, Profile, Scalar, Selection, with_decoded_lanes,
 };
 
 const ROWS: [usize; 9] = [0, 1, 2, 9, 1023, 1024, 1025, 2500, 5000];
@@ -103,7 +103,51 @@ fn check(block: &Block, expected: &[Cell], random: &mut Random) {
             assert_eq!(cells_of(&out), selection.iter().map(|row| expected[row].clone()).collect::<Vec<_>>());
         }
     }
+    check_lent(block, random);
     check_questions(block, expected, random);
+}
+
+/// What a block lends is what it decodes to.
+fn check_lent(block: &Block, random: &mut Random) {
+    fn lane_bytes(decoded: &Decoded) -> Vec<u8> {
+        assert_eq!(decoded.validity, None, "nothing that is lent is null");
+        let mut bytes = Vec::new();
+        match &decoded.values {
+            DecodedValues::FixedList(_, items) => return lane_bytes(items),
+            lanes => {
+                with_decoded_lanes!(lanes, lanes => lanes.iter().for_each(|lane| lane.write(&mut bytes)), panic!())
+            }
+        }
+        bytes
+    }
+    let start = random.below(block.rows() + 1);
+    let range = start..start + random.below(block.rows() - start + 1);
+    let lent = block.lend(range.clone()).unwrap();
+    assert_eq!(block.lends(), lent.is_some());
+    if let Some(lent) = lent {
+        let mut out = Decoded::new(block.physical(), BytesForm::Offsets32);
+        block.decode(range, &mut out).unwrap();
+        assert_eq!(lent, lane_bytes(&out));
+    }
+}
+
+#[test]
+fn lanes_that_lie_as_they_are_are_lent() {
+    let mut random = Random::new(12);
+    let lent = |physical: &Physical, id: u8, nulls: bool, random: &mut Random| {
+        let owned = Owned::generate(physical, Shape::Scattered, 3000, nulls, random);
+        let node = Encoder::forcing(&EncodeOptions::default(), id).root(&owned.column()).unwrap();
+        open(&node, physical, decoded_size_bytes(&owned.column(), false)).lends()
+    };
+    let floats = Physical::Fixed(Fixed::F32);
+    let embeddings = Physical::FixedList(5, Box::new(Physical::FixedList(2, Box::new(floats.clone()))));
+    for fixed in Fixed::ALL {
+        assert!(lent(&Physical::Fixed(fixed), Plain.id(), false, &mut random), "{fixed:?}");
+    }
+    assert!(lent(&embeddings, FixedList.id(), false, &mut random));
+    assert!(!lent(&embeddings, FixedList.id(), true, &mut random), "nulls aren't lent");
+    assert!(!lent(&floats, BitPacking.id(), false, &mut random));
+    assert!(!lent(&Physical::Bytes, Strings.id(), false, &mut random));
 }
 
 fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {

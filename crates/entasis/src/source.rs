@@ -105,17 +105,32 @@ impl FileSource {
         Ok(Self { file, size_bytes, name })
     }
 
+    /// Reads into memory that nobody zeroed first: blocks are large, and most of what reading them costs is memory.
     #[cfg(unix)]
-    fn read_into(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, offset)
+    fn read_at(&self, offset: u64, size_bytes: usize) -> std::io::Result<Vec<u8>> {
+        use rustix::{buffer::spare_capacity, io::Errno};
+        let mut bytes = Vec::with_capacity(size_bytes);
+        while bytes.len() < size_bytes {
+            let at = offset + bytes.len() as u64;
+            match rustix::io::pread(&self.file, spare_capacity(&mut bytes), at) {
+                Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // There may have been room for more.
+        bytes.truncate(size_bytes);
+        Ok(bytes)
     }
 
     #[cfg(not(unix))]
-    fn read_into(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    fn read_at(&self, offset: u64, size_bytes: usize) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Seek, SeekFrom};
+        let mut bytes = vec![0; size_bytes];
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         file.seek(SeekFrom::Start(offset))?;
-        file.read_exact(buffer)
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -140,9 +155,8 @@ impl Source for FileSource {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         check(&self.name, &range, self.size_bytes)?;
-        let mut buffer = vec![0; (range.end - range.start) as usize];
-        match self.read_into(&mut buffer, range.start) {
-            Ok(()) => Ok(buffer.into()),
+        match self.read_at(range.start, (range.end - range.start) as usize) {
+            Ok(bytes) => Ok(bytes.into()),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                 Err(Error::Truncated { file: self.name.clone(), what: "the file shrank while it was read".to_owned() })
             }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int64Array, RecordBatch,
-    StringArray, StructArray, TimestampMicrosecondArray, UInt8Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
+    RecordBatch, StringArray, StructArray, TimestampMicrosecondArray, UInt8Array,
 };
 use arrow_schema::{DataType, Field, Fields};
 use parquet::arrow::ArrowWriter;
@@ -144,6 +144,15 @@ pub fn nested(rows: i64) -> RecordBatch {
         ("pair", Arc::new(pair), false),
     ])
     .unwrap()
+}
+
+/// Vectors of eight floats that have no pattern but that of their signs and exponents.
+pub fn vectors(rows: u32) -> RecordBatch {
+    let scattered = |number: u32| (number.wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0;
+    let floats = Float32Array::from_iter_values((0..rows * 8).map(scattered));
+    let item = Arc::new(Field::new("item", DataType::Float32, false));
+    let lists = FixedSizeListArray::new(item, 8, Arc::new(floats), None);
+    RecordBatch::try_from_iter_with_nullable([("vector", Arc::new(lists) as ArrayRef, false)]).unwrap()
 }
 
 pub fn parquet_bytes(batch: &RecordBatch) -> Vec<u8> {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::pieces::Pieces;
 use crate::error::{Error, Result};
+use crate::simd;
 
 /// Buffers of this size and more are aligned to [`LARGE_ALIGNMENT`] and have checksum runs of their own.
 pub(crate) const LARGE_BUFFER_BYTES: u64 = 4096;
@@ -272,7 +273,7 @@ impl Body {
 
     /// Holds the bytes of a run against its checksum.
     fn verify_run(&self, run: usize, bytes: &[u8]) -> Result<()> {
-        if crc32c::crc32c(bytes) == self.checksums[run] {
+        if simd::crc32c(bytes) == self.checksums[run] {
             return Ok(());
         }
         let range = &self.placement.runs[run];

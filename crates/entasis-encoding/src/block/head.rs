@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::body::{MOST_RUN_BYTES, Placement};
 use crate::error::{Error, Result};
 use crate::wire::{Reader, WireError, varint_size_bytes, write_bytes, write_varint};
-use crate::{BLOCK_ROWS, MAX_NESTING, Physical};
+use crate::{BLOCK_ROWS, MAX_NESTING, Physical, simd};
 
 /// Bytes of a block that tell how long its head is.
 pub const HEAD_PREFIX_BYTES: usize = 16;
@@ -70,7 +70,7 @@ impl Head {
             .get(..size_bytes)
             .ok_or_else(|| Error::corrupt("head", bytes.len() as u64, format!("ends before its {size_bytes} bytes")))?;
         let (fields, checksum) = head.split_at(size_bytes - CHECKSUM_BYTES);
-        if crc32c::crc32c(fields).to_le_bytes() != *checksum {
+        if simd::crc32c(fields).to_le_bytes() != *checksum {
             return Err(Error::corrupt("head", 0, "doesn't match its checksum"));
         }
         Self::parse_fields(fields, size_bytes).map_err(|problem| match problem {
@@ -251,9 +251,9 @@ pub(crate) fn write_block(
     }
     for run in &placement.runs {
         let run = run.start as usize - size_bytes..run.end as usize - size_bytes;
-        bytes.extend_from_slice(&crc32c::crc32c(&body[run]).to_le_bytes());
+        bytes.extend_from_slice(&simd::crc32c(&body[run]).to_le_bytes());
     }
-    let checksum = crc32c::crc32c(&bytes);
+    let checksum = simd::crc32c(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     debug_assert_eq!(bytes.len(), size_bytes);
     bytes.extend_from_slice(&body);

@@ -189,6 +189,19 @@ impl Block {
         self.0.root.decode(&self.0.body, rows, out)
     }
 
+    /// The values of `rows` in the block's own memory, verified, where they lie there as they are: lanes, or fixed-size lists of
+    /// lanes, back to back and little-endian, none of them null. `None` where they have to be decoded. The bytes keep the block's
+    /// memory alive, and lie where the block does: whoever needs them aligned looks at their address.
+    pub fn lend(&self, rows: Range<usize>) -> Result<Option<Bytes>> {
+        self.check_rows(rows.start <= rows.end && rows.end <= self.rows(), || format!("rows {rows:?}"))?;
+        self.0.root.lend(&self.0.body, rows)
+    }
+
+    /// Whether [`Block::lend`] lends values of this block. Nothing of the body is read for that.
+    pub fn lends(&self) -> bool {
+        matches!(self.lend(0..0), Ok(Some(_)))
+    }
+
     /// Appends single rows, in the order given; a row may be asked for twice.
     pub fn get(&self, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let worst = rows.iter().max().copied().unwrap_or(0) as usize;

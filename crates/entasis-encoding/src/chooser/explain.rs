@@ -164,7 +164,10 @@ impl Encoder<'_> {
             beside.exhaustive = true;
             beside.required(encoding, statistics).ok()
         });
-        nodes.min_by(|left, right| left.priced_bytes(self.options).total_cmp(&right.priced_bytes(self.options)))
+        let priced_bytes = |node: &EncodedNode| {
+            node.priced_bytes(self.options) + self.unlent_price_bytes(node.encoding, statistics.rows)
+        };
+        nodes.min_by(|left, right| priced_bytes(left).total_cmp(&priced_bytes(right)))
     }
 }
 

@@ -25,7 +25,7 @@ use statistics::Lessons;
 pub(crate) use statistics::{LaidOut, Statistics, sample_vectors};
 
 use crate::block::head::EncodedNode;
-use crate::encodings::{Effort, Encoding, REGISTRY, by_id, large::Large, validity::Validity};
+use crate::encodings::{Effort, Encoding, REGISTRY, by_id, large::Large, plain::Plain, validity::Validity};
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Bits, Column, LaneAccess, Lanes, Values};
 use crate::{Fixed, LARGE_VALUE_BYTES, with_lanes};
@@ -54,6 +54,8 @@ pub(crate) struct Encoder<'e> {
     is_dictionary: bool,
     /// True for the children of a dictionary: its values are all different, and its codes no wider than they have to be.
     beneath_dictionary: bool,
+    /// Bytes of a lane where blocks lend lanes that lie there as they are, else 0.
+    lent_lane_bytes: usize,
     /// How many distinct values the root was found to have.
     distinct: Option<usize>,
     /// Bytes and price of the best candidate so far for the node at hand.
@@ -89,6 +91,7 @@ impl<'e> Encoder<'e> {
             within_phrases: false,
             is_dictionary: false,
             beneath_dictionary: false,
+            lent_lane_bytes: 0,
             distinct: None,
             best_bytes: f64::MAX,
             hint: None,
@@ -107,6 +110,7 @@ impl<'e> Encoder<'e> {
             depth: self.depth,
             within_phrases: self.within_phrases,
             beneath_dictionary: self.beneath_dictionary,
+            lent_lane_bytes: self.lent_lane_bytes,
             ..Encoder::new(self.options, None, None)
         }
     }
@@ -132,6 +136,7 @@ impl<'e> Encoder<'e> {
         match (nulls, &column.values) {
             (Some(validity), values) if !matches!(values, Values::Null) => {
                 let column = Column { validity: Some(validity), ..column.clone() };
+                self.lent_lane_bytes = 0;
                 self.required(&Validity, &Statistics::new(&column))
             }
             _ => self.values(&Column { validity: None, ..column.clone() }),
@@ -219,7 +224,16 @@ impl<'e> Encoder<'e> {
     /// What decoding so many rows of an encoding, laid out in so many bytes, is held to cost, in bytes.
     pub fn price_bytes(&self, encoding: &dyn Encoding, rows: usize, bytes: f64) -> f64 {
         let margin = if encoding.is_heavy() { HEAVY_MARGIN } else { 0.0 };
-        encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0 + bytes * margin
+        let price_bytes = encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0;
+        price_bytes + bytes * margin + self.unlent_price_bytes(encoding.id(), rows)
+    }
+
+    /// What it is held to cost, in bytes, that so many rows can't be lent because they lie in the encoding with this id.
+    fn unlent_price_bytes(&self, id: u8, rows: usize) -> f64 {
+        if id == Plain.id() {
+            return 0.0;
+        }
+        self.options.profile.lent_share() * (rows * self.lent_lane_bytes) as f64
     }
 
     /// Encodes as the block before was, if that promises about as few bytes per row.
@@ -335,6 +349,15 @@ impl<'e> Encoder<'e> {
     /// Encodes a child that is a column of its own: the items of lists, the fields of structs.
     pub fn nested(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
         self.encode_beneath(Encoder::new(self.options, None, None), column, true)
+    }
+
+    /// As [`Self::nested`], for items of fixed-size lists: their lanes are lent where they lie as they are.
+    pub fn nested_lent(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
+        let lent_lane_bytes = match &column.values {
+            Values::Fixed(fixed, _) => fixed.size_bytes(),
+            _ => 0,
+        };
+        self.encode_beneath(Encoder { lent_lane_bytes, ..Encoder::new(self.options, None, None) }, column, true)
     }
 
     /// Encodes unsigned integers in the smallest lane that holds `max`.

@@ -19,7 +19,7 @@ use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LargeValues, Values};
-use crate::{LARGE_VALUE_BYTES, Lane, Physical};
+use crate::{LARGE_VALUE_BYTES, Lane, Physical, simd};
 
 pub(crate) struct Large;
 
@@ -50,7 +50,7 @@ impl Encoding for Large {
             (row as u32).write(&mut rows);
             offset.write(&mut references);
             (string.len() as u64).write(&mut references);
-            crc32c::crc32c(string).write(&mut references);
+            simd::crc32c(string).write(&mut references);
             *string = &[];
         }
         if rows.is_empty() {
@@ -132,7 +132,7 @@ impl LargeNode {
         }
         let values = self.values.as_ref().ok_or_else(|| Error::LargeValue("no source was given for them".into()))?;
         let value = values.fetch(offset, size_bytes)?;
-        if value.len() as u64 != size_bytes || crc32c::crc32c(&value) != checksum {
+        if value.len() as u64 != size_bytes || simd::crc32c(&value) != checksum {
             let what = format!("{size_bytes} bytes at offset {offset} don't match their checksum");
             return Err(Error::LargeValue(what));
         }

@@ -9,6 +9,8 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::Encoding;
 use super::node::{Node, Opening};
 use super::strings::{length_type, locate, locate_each};
@@ -170,7 +172,7 @@ impl Encoding for FixedList {
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::FixedList(_, child) = &column.values else { return Ok(None) };
-        let children = vec![encoder.nested(child)?];
+        let children = vec![encoder.nested_lent(child)?];
         let node = EncodedNode {
             encoding: self.id(),
             rows: column.rows,
@@ -205,6 +207,10 @@ impl Node for FixedListNode {
         self.items.decode(body, rows.start * self.size..rows.end * self.size, items)?;
         out.extend_valid(rows.len());
         Ok(())
+    }
+
+    fn lend(&self, body: &Body, rows: Range<usize>) -> Result<Option<Bytes>> {
+        self.items.lend(body, rows.start * self.size..rows.end * self.size)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

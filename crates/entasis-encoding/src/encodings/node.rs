@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+
 use crate::block::body::{Body, Placement};
 use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
@@ -29,6 +31,12 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
             out.extend_picked(&span, group.iter().map(|&row| (row - low) as usize))?;
         }
         Ok(())
+    }
+
+    /// The lanes of `rows`, any range within the node, little-endian, if they lie in the block as they are: verified, and without a
+    /// copy. Who asks for no rows learns whether they do.
+    fn lend(&self, _: &Body, _: Range<usize>) -> Result<Option<Bytes>> {
+        Ok(None)
     }
 
     /// Appends a bit for each of `rows`, any range within the node, set where the value passes.

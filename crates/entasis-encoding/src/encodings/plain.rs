@@ -7,6 +7,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::Encoding;
 use super::node::{Node, Opening, lanes_mut};
 use crate::block::body::Body;
@@ -70,6 +72,10 @@ impl<T: LaneAccess> Node for PlainNode<T> {
         lanes_mut::<T>(out)?.extend(bytes.chunks_exact(T::BYTES).map(T::read));
         out.extend_valid(rows.len());
         Ok(())
+    }
+
+    fn lend(&self, body: &Body, rows: Range<usize>) -> Result<Option<Bytes>> {
+        body.lend(self.buffer, rows.start * T::BYTES..rows.end * T::BYTES).map(Some)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

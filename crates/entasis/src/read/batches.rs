@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::{
@@ -14,10 +14,14 @@ use super::{
     open_column::OpenColumn,
 };
 use crate::{
-    arrow::{Split, Strings, most_rows},
+    arrow::{Split, Strings, lent_to_arrow, may_be_lent, most_rows},
     error::{Error, Result},
+    metadata::record::Chunk,
     source::Source,
 };
+
+/// Bytes of a block for which it pays to end a batch, so that they needn't be copied.
+const LENT_BLOCK_BYTES: u64 = 256 * 1024;
 
 /// Which rows and columns are read, and how. [`Default`] gives what the fields say.
 #[derive(Debug, Clone)]
@@ -31,6 +35,8 @@ pub struct ReadRequest {
     /// Most rows of a batch: 65,536. A batch ends where its row group does, and before it has more rows than the run ends
     /// of a column can number.
     pub batch_rows: usize,
+    /// Whether a batch also ends where a large block does that lends its values: true. Nothing of such a block is copied then.
+    pub end_at_lent_blocks: bool,
     /// How byte strings come: as they are stored.
     pub strings: Strings,
     /// Threads that decode, each some columns of a batch: 1, the caller's.
@@ -44,6 +50,7 @@ impl Default for ReadRequest {
             rows: None,
             row_groups: None,
             batch_rows: entasis_encoding::BLOCK_ROWS,
+            end_at_lent_blocks: true,
             strings: Strings::AsStored,
             threads: 1,
         }
@@ -76,6 +83,7 @@ impl Reader {
             open,
             pieces,
             batch_rows: request.batch_rows.min(most_rows) as u64,
+            end_at_lent_blocks: request.end_at_lent_blocks,
             threads: request.threads,
         })
     }
@@ -127,6 +135,7 @@ pub struct Batches {
     /// What is left; the next comes last.
     pieces: Vec<Piece>,
     batch_rows: u64,
+    end_at_lent_blocks: bool,
     threads: usize,
 }
 
@@ -141,9 +150,13 @@ impl Batches {
         self.pieces.iter().map(|piece| piece.rows.end - piece.rows.start).sum()
     }
 
-    fn read_batch(&mut self, row_group: usize, rows: Range<u64>) -> Result<RecordBatch> {
-        self.open_blocks(row_group, &rows)?;
-        let parts = self.decode(row_group, &rows)?;
+    /// Reads a batch from the first of `rows`, and shortens them to those of the batch.
+    fn read_batch(&mut self, row_group: usize, rows: &mut Range<u64>) -> Result<RecordBatch> {
+        self.open_blocks(row_group, rows)?;
+        if self.end_at_lent_blocks {
+            rows.end = self.lent_end(row_group, rows)?;
+        }
+        let parts = self.decode(row_group, rows)?;
         let file = self.reader.name();
         let arrays = self.columns.assemble(parts, file)?;
         let count = (rows.end - rows.start) as usize;
@@ -173,6 +186,25 @@ impl Batches {
             }
         }
         first_error.map_or(Ok(()), Err)
+    }
+
+    /// Where the first ends, of large blocks at the beginning of `rows` that lend their values; or where the rows end.
+    fn lent_end(&self, row_group: usize, rows: &Range<u64>) -> Result<u64> {
+        let group_rows = self.reader.row_group_rows()?[row_group];
+        let mut end = rows.end;
+        for (column, state) in self.columns.columns.iter().zip(&self.states) {
+            if !may_be_lent(&column.data_type) {
+                continue;
+            }
+            let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+            if let Some((number, first, reference)) = chunk.overlapping(rows.clone()).next()
+                && reference.size_bytes >= LENT_BLOCK_BYTES
+                && state.blocks.get(&number).is_some_and(Block::lends)
+            {
+                end = end.min(first + u64::from(reference.rows));
+            }
+        }
+        Ok(end)
     }
 
     fn decode(&self, row_group: usize, rows: &Range<u64>) -> Result<Vec<Split>> {
@@ -211,6 +243,9 @@ impl Batches {
     ) -> Result<Split> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+        if let Some(array) = self.lend_column(column, state, row_group, rows, chunk)? {
+            return Ok(Split::Leaf(array));
+        }
         let mut decoded = empty(column)?;
         if chunk.blocks.is_empty() {
             extend_not_null(&mut decoded, (rows.end - rows.start) as usize);
@@ -225,6 +260,30 @@ impl Batches {
         }
         split_of(column, decoded, self.reader.name())
     }
+
+    /// The values of `rows`, where they lie in one block that lends them.
+    fn lend_column(
+        &self,
+        column: &ReadColumn,
+        state: &ColumnState,
+        row_group: usize,
+        rows: &Range<u64>,
+        chunk: &Chunk,
+    ) -> Result<Option<ArrayRef>> {
+        if !may_be_lent(&column.data_type) {
+            return Ok(None);
+        }
+        let Some((number, first, reference)) = chunk.overlapping(rows.clone()).next() else { return Ok(None) };
+        if rows.end > first + u64::from(reference.rows) {
+            return Ok(None);
+        }
+        let Some(block) = state.blocks.get(&number) else { return Ok(None) };
+        let wanted = (rows.start - first) as usize..(rows.end - first) as usize;
+        let place = BlockPlace { row_group, block: number };
+        let lent = block.lend(wanted.clone());
+        let lent = lent.map_err(|error| self.opener.place(error, &place.name(column), reference.offset))?;
+        lent.map_or(Ok(None), |bytes| lent_to_arrow(bytes, &column.data_type, wanted.len()))
+    }
 }
 
 impl Iterator for Batches {
@@ -233,8 +292,8 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         let piece = self.pieces.last()?;
         let row_group = piece.row_group;
-        let rows = piece.rows.start..piece.rows.end.min(piece.rows.start.saturating_add(self.batch_rows));
-        let batch = self.read_batch(row_group, rows.clone());
+        let mut rows = piece.rows.start..piece.rows.end.min(piece.rows.start.saturating_add(self.batch_rows));
+        let batch = self.read_batch(row_group, &mut rows);
         // What hasn't been fetched yet is asked for again.
         if !matches!(batch, Err(Error::Missing(_)))
             && let Some(piece) = self.pieces.last_mut()

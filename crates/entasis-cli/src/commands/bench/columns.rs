@@ -15,6 +15,7 @@ use entasis::Reader;
 use serde_json::{Value, json};
 
 use super::clock::{self, Plan, Times, Work};
+use super::kinds::{self, Kind, Share};
 use super::touch::{self, Touch};
 use super::{Contender, Report, Selected, Source};
 use crate::describe::describe;
@@ -27,8 +28,10 @@ use crate::table::Table;
 /// Each column is written as a table of its own, by Entasis, in memory. `distinct` is the share of different values among all that
 /// aren't null; `sorted` the share of neighbours that are in ascending order; `bits` what one value takes; `GB/s` the Arrow bytes that
 /// are decoded, and read, per CPU second, on one thread, and `±` how far the rounds lie apart: the longest less the shortest, in percent
-/// of the median. A column takes ten milliseconds of decoding with the default rounds, or as many runs as there are rounds if one takes
-/// longer than two.
+/// of the median. `/copy` is the speed of decoding over that of copying, and reading, the same buffers; `factor` is their bytes over
+/// those of the column's blocks. A column takes ten milliseconds of decoding with the default rounds, or as many runs as there are
+/// rounds if one takes longer than two. At the end comes what the columns of a kind have in common: in total, and as a mean in which
+/// each column counts alike (of factors the arithmetic one, of speeds the geometric one).
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -47,7 +50,10 @@ Examples:
 
 JSON: {\"columns\": [{\"table\", \"column\", \"type\", \"rows\", \"nulls\", \"distinct_ratio\",
   \"sorted_ratio\", \"cascades\": [text], \"bytes\", \"bits_per_value\", \"decode_seconds\",
-  \"decode_seconds_least\", \"decode_seconds_most\", \"decode_gigabytes_per_second\"}]};
+  \"decode_seconds_least\", \"decode_seconds_most\", \"decode_gigabytes_per_second\",
+  \"arrow_bytes\", \"copy_seconds\"}], \"kinds\": {\"fixed_width\" | \"strings\" | \"others\": {\"columns\",
+  \"arrow_bytes\", \"bytes\", \"mean_factor\", \"decode_gigabytes_per_second\", \"decode_to_copy\":
+  {\"total\", \"geometric_mean\", \"at_least_half\"}}}};
 ratios are null for types without an order, decode_seconds is the median";
 
 /// Columns are many: short samples.
@@ -69,8 +75,8 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     }
     drop(progress);
     if report.json {
-        let columns: Vec<Value> = columns.iter().map(Measured::to_json).collect();
-        report.json(&json!({ "columns": columns }))?;
+        let values: Vec<Value> = columns.iter().map(Measured::to_json).collect();
+        report.json(&json!({ "columns": values, "kinds": kinds::to_json(&shares(&columns)) }))?;
         return Ok(Exit::Good);
     }
     print(report.out, &columns)?;
@@ -88,6 +94,8 @@ struct Measured {
     size_bytes: u64,
     arrow_bytes: u64,
     decode: Times,
+    copy: Times,
+    kind: Kind,
 }
 
 fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Failure> {
@@ -104,13 +112,19 @@ fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Fa
     };
     let encoded = Contender::Entasis.encode(&single)?;
     let whole = whole(&single.batches, &schema).map_err(failure)?;
+    let mut decoded = Vec::new();
+    Contender::Entasis.decode(encoded.clone(), &mut |batch| decoded.push(batch))?;
     let mut works: Vec<Work<'_>> = vec![Box::new(|| {
         let mut touch = Touch::default();
         Contender::Entasis.decode(encoded.clone(), &mut |batch| touch.batch(batch))?;
         black_box(touch.sum());
         Ok(())
     })];
-    let decode = clock::interleaved(&mut works, Plan { rounds, sample_seconds: SAMPLE_SECONDS })?[0];
+    works.push(Box::new(|| {
+        black_box(touch::copy(&decoded));
+        Ok(())
+    }));
+    let times = clock::interleaved(&mut works, Plan { rounds, sample_seconds: SAMPLE_SECONDS })?;
     drop(works);
     let reader = Reader::from_bytes(encoded)?;
     let (mut cascades, mut size_bytes) = (Vec::new(), 0);
@@ -129,7 +143,9 @@ fn measure(source: &Source, column: usize, rounds: usize) -> Result<Measured, Fa
         cascades,
         size_bytes,
         arrow_bytes: touch::size_bytes(&single.batches),
-        decode,
+        decode: times[0],
+        copy: times[1],
+        kind: Kind::of(field.data_type()),
     })
 }
 
@@ -171,8 +187,14 @@ impl Measured {
         self.size_bytes as f64 * 8.0 / self.rows.max(1) as f64
     }
 
-    fn gigabytes_per_second(&self) -> f64 {
-        self.arrow_bytes as f64 / 1e9 / self.decode.median.max(1e-12)
+    fn share(&self) -> Share {
+        Share {
+            kind: self.kind,
+            arrow_bytes: self.arrow_bytes,
+            size_bytes: self.size_bytes,
+            decode_seconds: self.decode.median,
+            copy_seconds: self.copy.median,
+        }
     }
 
     /// How far the rounds lie apart, relative to the median.
@@ -195,7 +217,9 @@ impl Measured {
             "decode_seconds": self.decode.median,
             "decode_seconds_least": self.decode.least,
             "decode_seconds_most": self.decode.most,
-            "decode_gigabytes_per_second": self.gigabytes_per_second(),
+            "decode_gigabytes_per_second": self.share().gigabytes_per_second(),
+            "arrow_bytes": self.arrow_bytes,
+            "copy_seconds": self.copy.median,
         })
     }
 }
@@ -209,8 +233,10 @@ fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
         ">nulls",
         ">sorted",
         ">bits",
+        ">factor",
         ">GB/s",
         ">±",
+        ">/copy",
         "encoded as",
     ]);
     for column in columns {
@@ -224,12 +250,20 @@ fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
             format!("{:.3}", column.null_count as f64 / column.rows.max(1) as f64),
             ratio(|order| order.sorted_ratio),
             format!("{:.2}", column.bits_per_value()),
-            format!("{:.2}", column.gigabytes_per_second()),
+            format!("{:.2}", column.share().factor()),
+            format!("{:.2}", column.share().gigabytes_per_second()),
             format!("{:.0} %", column.spread() * 100.0),
+            format!("{:.2}", column.share().of_copy()),
             column.cascades.join("; "),
         ]);
     }
-    table.print(out)
+    table.print(out)?;
+    writeln!(out, "\nKinds of columns: in total, and means in which each column counts alike")?;
+    kinds::print(out, &shares(columns))
+}
+
+fn shares(columns: &[Measured]) -> Vec<Share> {
+    columns.iter().map(Measured::share).collect()
 }
 
 #[cfg(test)]

@@ -8,8 +8,11 @@ mod clock;
 #[cfg(feature = "text")]
 mod columns;
 mod contenders;
+mod embeddings;
 mod filters;
 mod kernels;
+#[cfg(feature = "text")]
+mod kinds;
 mod measure;
 mod source;
 mod tables;
@@ -40,6 +43,7 @@ const AFTER_HELP: &str = "\
 Examples:
   entasis bench tables data/
   entasis bench columns data/taxi.parquet
+  entasis bench embeddings vectors.parquet
   entasis bench access taxi.ent
   entasis bench kernels
   entasis bench filters
@@ -51,6 +55,7 @@ enum Command {
     Tables(tables::Arguments),
     #[cfg(feature = "text")]
     Columns(columns::Arguments),
+    Embeddings(embeddings::Arguments),
     Access(access::Arguments),
     Kernels(kernels::Arguments),
     Filters(filters::Arguments),
@@ -64,6 +69,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Tables(arguments) => tables::run(arguments, report),
         #[cfg(feature = "text")]
         Command::Columns(arguments) => columns::run(arguments, report),
+        Command::Embeddings(arguments) => embeddings::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
         Command::Filters(arguments) => filters::run(arguments, report),

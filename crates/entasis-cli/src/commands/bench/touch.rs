@@ -92,7 +92,7 @@ fn visit_data(data: &ArrayData, visit: &mut dyn FnMut(&[u8])) {
 }
 
 /// Adds up a buffer's words, fast enough to cost little more than reading them.
-fn fold(bytes: &[u8]) -> u64 {
+pub fn fold(bytes: &[u8]) -> u64 {
     let (chunks, rest) = bytes.as_chunks::<64>();
     let mut lanes = [0u64; 8];
     for chunk in chunks {
