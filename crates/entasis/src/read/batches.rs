@@ -7,6 +7,7 @@ use std::{
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
+use entasis_encoding::Block;
 
 use super::{
     Projection, Reader,
@@ -192,14 +193,14 @@ impl Batches {
     fn lent_end(&self, row_group: usize, rows: &Range<u64>) -> Result<u64> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let mut end = rows.end;
-        for (column, state) in self.columns.columns.iter().zip(&self.states) {
+        for (column, open) in self.columns.columns.iter().zip(&self.open) {
             if !may_be_lent(&column.data_type) {
                 continue;
             }
             let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
             if let Some((number, first, reference)) = chunk.overlapping(rows.clone()).next()
                 && reference.size_bytes >= LENT_BLOCK_BYTES
-                && state.blocks.get(&number).is_some_and(Block::lends)
+                && open.get(row_group, number).is_some_and(Block::lends)
             {
                 end = end.min(first + u64::from(reference.rows));
             }
@@ -243,7 +244,7 @@ impl Batches {
     ) -> Result<Split> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
-        if let Some(array) = self.lend_column(column, state, row_group, rows, chunk)? {
+        if let Some(array) = self.lend_column(column, open, row_group, rows, chunk)? {
             return Ok(Split::Leaf(array));
         }
         let mut decoded = empty(column)?;
@@ -265,7 +266,7 @@ impl Batches {
     fn lend_column(
         &self,
         column: &ReadColumn,
-        state: &ColumnState,
+        open: &OpenColumn,
         row_group: usize,
         rows: &Range<u64>,
         chunk: &Chunk,
@@ -277,7 +278,7 @@ impl Batches {
         if rows.end > first + u64::from(reference.rows) {
             return Ok(None);
         }
-        let Some(block) = state.blocks.get(&number) else { return Ok(None) };
+        let Some(block) = open.get(row_group, number) else { return Ok(None) };
         let wanted = (rows.start - first) as usize..(rows.end - first) as usize;
         let place = BlockPlace { row_group, block: number };
         let lent = block.lend(wanted.clone());

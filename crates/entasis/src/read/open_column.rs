@@ -85,10 +85,14 @@ impl OpenColumn {
         place: BlockPlace,
         reference: &BlockRef,
     ) -> Result<&Block> {
-        let block = self.blocks.get(&place.block).filter(|_| self.is_in(place.row_group));
-        block.ok_or_else(|| {
+        self.get(place.row_group, place.block).ok_or_else(|| {
             Error::corrupt(opener.source.name(), place.name(column), reference.offset, "it couldn't be opened")
         })
+    }
+
+    /// An open block of a row group.
+    pub fn get(&self, row_group: usize, block: usize) -> Option<&Block> {
+        self.blocks.get(&block).filter(|_| self.is_in(row_group))
     }
 
     fn is_in(&self, row_group: usize) -> bool {
