@@ -79,7 +79,7 @@ pub(crate) fn same_string(left: &[u8], right: &[u8]) -> bool {
 fn least_of_near<T: PackedLane>(lanes: &[T], is_signed: bool) -> Option<(T, usize)> {
     let (least, greatest) = if is_signed { simd::min_max_signed(lanes) } else { simd::min_max(lanes) }?;
     let span = greatest.subtract(least).to_u64();
-    (span < lanes.len().max(1 << u8::BITS) as u64).then_some((least, span as usize + 1))
+    (span < lanes.len().max(1 << u8::BITS) as u64).then(|| (least, span as usize + 1))
 }
 
 /// Finds distinct values by their distance from the least.
