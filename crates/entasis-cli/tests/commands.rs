@@ -33,6 +33,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["bench", "embeddings"],
         &["bench", "access"],
         &["bench", "kernels"],
+        &["bench", "prices"],
         &["bench", "ablation"],
         &["bench", "chooser"],
         &["demo"],

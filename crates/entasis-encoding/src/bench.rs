@@ -1,9 +1,12 @@
 //! What `entasis bench kernels` runs: a block of a few vectors for each encoding, small enough for the first cache, its cascade rooted in
 //! that encoding. Not part of the crate's interface.
 
+mod prices;
+
 use std::cmp::Ordering;
 
 use bytes::Bytes;
+pub use prices::{NodePrice, node_prices};
 
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder};
@@ -275,7 +278,7 @@ fn numbers() -> Vec<Sample> {
     let mostly = below(ROWS, 100).into_iter().map(|number| if number < 5 { number + 1000 } else { 7 });
     let rough = below(ROWS, 1 << 40).into_iter().map(|number| (number as f64).sqrt().sin()).collect();
     let decimals = below(ROWS, 100_000).into_iter().map(|number| number as f64 / 100.0).collect();
-    let kinds = below(ROWS / 16, 9).into_iter();
+    let kinds = below(ROWS / 4, 9).into_iter();
     let recurring = kinds.flat_map(|kind| (0..16).map(move |step| (kind * 23 + step * step) as u8));
     let regular = (0..ROWS as u64).map(|row| 1_700_000_000 + row * 60);
     vec![

@@ -1,6 +1,7 @@
 //! What the chooser saw and took, for people; and a search through all that it could have taken, to hold its choices against
 //! (BtrBlocks §6.3).
 
+use super::prices::node_bits;
 use super::{EncodeOptions, Encoder, HEAVY_MARGIN, Statistics};
 use crate::block::head::EncodedNode;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
@@ -88,7 +89,7 @@ impl EncodedNode {
         let (mut price_bits, mut margin_bytes) = (0.0, 0.0);
         self.visit(&mut |node| {
             let Some(encoding) = by_id(node.encoding) else { return };
-            price_bits += encoding.price_bits() * node.rows as f64;
+            price_bits += node_bits(node.encoding) * node.rows as f64;
             if encoding.is_heavy() {
                 margin_bytes += node.buffers.iter().map(Vec::len).sum::<usize>() as f64 * HEAVY_MARGIN;
             }

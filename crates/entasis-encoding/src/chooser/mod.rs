@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod frequent;
 pub(crate) mod hints;
 pub(crate) mod options;
+pub(crate) mod prices;
 pub(crate) mod shared;
 pub(crate) mod sorted;
 pub(crate) mod statistics;
@@ -224,7 +225,7 @@ impl<'e> Encoder<'e> {
     /// What decoding so many rows of an encoding, laid out in so many bytes, is held to cost, in bytes.
     pub fn price_bytes(&self, encoding: &dyn Encoding, rows: usize, bytes: f64) -> f64 {
         let margin = if encoding.is_heavy() { HEAVY_MARGIN } else { 0.0 };
-        let price_bytes = encoding.price_bits() * self.options.profile.price_factor() * rows as f64 / 8.0;
+        let price_bytes = prices::cascade_bits(encoding) * self.options.profile.price_factor() * rows as f64 / 8.0;
         price_bytes + bytes * margin + self.unlent_price_bytes(encoding.id(), rows)
     }
 

@@ -50,10 +50,6 @@ impl Encoding for Alp {
         Effort::Some
     }
 
-    fn price_bits(&self) -> f64 {
-        0.1
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         // Where nothing is gained, any powers are right: all values may be patches.

@@ -66,10 +66,6 @@ impl Encoding for AlpRd {
         Effort::Some
     }
 
-    fn price_bits(&self) -> f64 {
-        0.5
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         match &statistics.column.values {
             Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode(lanes, Fixed::U32, encoder).map(Some),

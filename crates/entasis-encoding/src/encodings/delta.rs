@@ -41,10 +41,6 @@ impl Encoding for Delta {
         }, None)
     }
 
-    fn price_bits(&self) -> f64 {
-        0.1
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Fixed(fixed, lanes) = &column.values else { return Ok(None) };

@@ -103,10 +103,6 @@ impl Encoding for Dictionary {
         Effort::Some
     }
 
-    fn price_bits(&self) -> f64 {
-        0.05
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         if column.rows == 0 {

@@ -54,11 +54,6 @@ pub(crate) trait Encoding: Sync {
         Effort::Little
     }
 
-    /// Bits per value that a slower decode is held to cost, in the currency of predicted bytes.
-    fn price_bits(&self) -> f64 {
-        0.0
-    }
-
     /// True where only the profile `size` proposes it: few bytes, which are slow to decode, by whole grains of 8 vectors.
     fn is_heavy(&self) -> bool {
         false

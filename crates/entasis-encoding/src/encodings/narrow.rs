@@ -38,10 +38,6 @@ impl Encoding for Narrow {
         Some(statistics.rows as f64 * 3.0)
     }
 
-    fn price_bits(&self) -> f64 {
-        0.1
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Fixed(Fixed::I128 | Fixed::I256, lanes) = &column.values else { return Ok(None) };

@@ -62,10 +62,6 @@ impl Encoding for Pco {
         statistics.laid_out(lay_out).map(LaidOut::size_bytes)
     }
 
-    fn price_bits(&self) -> f64 {
-        4.0
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, _: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         if statistics.lanes().is_none() {
             return Ok(None);

@@ -59,10 +59,6 @@ impl Encoding for Phrases {
         Effort::Much
     }
 
-    fn price_bits(&self) -> f64 {
-        2.0
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };

@@ -78,10 +78,6 @@ impl Encoding for Prefix {
         Effort::Much
     }
 
-    fn price_bits(&self) -> f64 {
-        1.5
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };

@@ -46,10 +46,6 @@ impl Encoding for Roaring {
         Some(containers.sum::<usize>() as f64 + 10.0)
     }
 
-    fn price_bits(&self) -> f64 {
-        0.01
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, _: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         let Values::Bool(bits) = &column.values else { return Ok(None) };

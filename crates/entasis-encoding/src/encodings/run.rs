@@ -45,10 +45,6 @@ impl Encoding for Run {
         Some(runs as f64 * (end_bits + value_bits) / 8.0 + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
     }
 
-    fn price_bits(&self) -> f64 {
-        0.02
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         if column.rows == 0 {

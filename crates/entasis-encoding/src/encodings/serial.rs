@@ -38,16 +38,12 @@ impl Encoding for Serial {
         if !encoder.may_cascade() {
             return None;
         }
-        let price_bytes = self.price_bits() * statistics.rows as f64 / 8.0;
+        let price_bytes = encoder.price_bytes(self, statistics.rows, 0.0);
         Some(statistics.lanes()?.serial((encoder.best_bytes() - price_bytes) / MARGIN)?.0 * MARGIN)
     }
 
     fn effort(&self) -> Effort {
         Effort::Much
-    }
-
-    fn price_bits(&self) -> f64 {
-        0.8
     }
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {

@@ -65,10 +65,6 @@ impl Encoding for Sparse {
         Effort::Some
     }
 
-    fn price_bits(&self) -> f64 {
-        0.3
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let column = statistics.column;
         if column.rows == 0 {

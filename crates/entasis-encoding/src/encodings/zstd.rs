@@ -56,10 +56,6 @@ impl Encoding for Zstd {
         Some(statistics.laid_out(lay_out)?.size_bytes() + strings.length_bytes())
     }
 
-    fn price_bits(&self) -> f64 {
-        16.0
-    }
-
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
         let Values::Bytes(strings) = &statistics.column.values else { return Ok(None) };
         let Some(LaidOut { parameters, buffers }) = statistics.laid_out(lay_out).cloned() else { return Ok(None) };

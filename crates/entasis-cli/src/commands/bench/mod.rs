@@ -14,6 +14,7 @@ mod kernels;
 #[cfg(feature = "text")]
 mod kinds;
 mod measure;
+mod prices;
 mod source;
 mod tables;
 mod touch;
@@ -47,6 +48,7 @@ Examples:
   entasis bench access taxi.ent
   entasis bench kernels
   entasis bench filters
+  entasis bench prices
   entasis bench ablation data/
   entasis bench chooser data/";
 
@@ -59,6 +61,7 @@ enum Command {
     Access(access::Arguments),
     Kernels(kernels::Arguments),
     Filters(filters::Arguments),
+    Prices(prices::Arguments),
     Ablation(ablation::Arguments),
     Chooser(chooser::Arguments),
 }
@@ -73,6 +76,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Access(arguments) => access::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
         Command::Filters(arguments) => filters::run(arguments, report),
+        Command::Prices(arguments) => prices::run(arguments, report),
         Command::Ablation(arguments) => ablation::run(arguments, report),
         Command::Chooser(arguments) => chooser::run(arguments, report),
     }
