@@ -203,6 +203,8 @@ fn bench_tables_compares_with_parquet() {
     let text = place.good(&["bench", "tables", "data", "--rounds", "1", "--filter", "b.par"]);
     assert!(text.contains("b.parquet") && !text.contains("a.parquet"), "{text}");
     assert_eq!(place.run(&["bench", "tables", "data", "--filter", "zzz"]).code, 2);
+    let value = place.json(&["bench", "tables", "data", "--rounds", "1", "--kind", "strings"]);
+    assert_eq!((value["tables"].as_array().unwrap().len(), value["total"]["columns"].as_u64()), (1, Some(1)));
 }
 
 #[test]

@@ -91,6 +91,8 @@ impl Request {
             row_groups: self.row_groups,
             strings: self.strings,
             threads: self.threads,
+            // Whoever reads a table wants large chunks.
+            column_bytes: u64::MAX,
             ..ReadRequest::default()
         })
     }
@@ -222,7 +224,11 @@ impl EntasisFile {
         let batch_rows = batch_rows(batch_size)?;
         let request = Request::new(columns, row_groups, views, threads)?;
         let values = values_of(&reader, reader.rows().min(batch_rows as u64));
-        let open = || Ok::<_, crate::error::Failure>(reader.read(ReadRequest { batch_rows, ..request.of(&reader)? })?);
+        let open = || {
+            // As many rows as were asked for, even where fewer wouldn't have to be copied.
+            let request = ReadRequest { batch_rows, end_at_lent_blocks: false, ..request.of(&reader)? };
+            Ok::<_, crate::error::Failure>(reader.read(request)?)
+        };
         Ok(BatchReader::new(py.detach(open)?, values))
     }
 

@@ -41,6 +41,10 @@ fn written(batch: &RecordBatch, profile: Profile) -> Bytes {
     write(&batch.schema(), std::slice::from_ref(batch), options)
 }
 
+fn large_batches() -> ReadRequest {
+    ReadRequest { column_bytes: u64::MAX, ..ReadRequest::default() }
+}
+
 fn read(reader: &Reader, request: ReadRequest) -> Vec<RecordBatch> {
     reader.read(request).unwrap().map(|batch| batch.unwrap()).collect()
 }
@@ -62,13 +66,16 @@ fn embeddings_lie_where_the_file_does() {
     let bytes = written(&batch, Profile::Balanced);
     let file = bytes.as_ptr().addr()..bytes.as_ptr().addr() + bytes.len();
     let reader = Reader::from_bytes(bytes).unwrap();
-    let whole = read(&reader, ReadRequest::default());
+    let whole = read(&reader, large_batches());
     assert_eq!(whole.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2_048, 2_048, 30]);
-    let small = read(&reader, ReadRequest { batch_rows: 1_500, rows: Some(7..4_000), ..ReadRequest::default() });
+    let small = read(&reader, ReadRequest { batch_rows: 1_500, rows: Some(7..4_000), ..large_batches() });
     assert_eq!(small.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1_500, 541, 1_500, 452]);
-    for lent in whole.iter().chain(&small).map(addresses) {
+    let cached = read(&reader, ReadRequest::default());
+    assert_eq!(cached.iter().map(RecordBatch::num_rows).max(), Some(256), "a megabyte");
+    for lent in whole.iter().chain(&small).chain(&cached).map(addresses) {
         assert!(file.start <= lent.start && lent.end <= file.end, "{lent:?} isn't in {file:?}");
     }
+    assert_rows(&batch, &cached);
     assert_rows(&batch, &whole);
     assert_rows(&batch.slice(7, 3_993), &small);
 }
@@ -77,7 +84,7 @@ fn embeddings_lie_where_the_file_does() {
 fn one_batch_is_copied_together_where_that_is_asked_for() {
     let batch = table(embeddings());
     let reader = Reader::from_bytes(written(&batch, Profile::Balanced)).unwrap();
-    let whole = read(&reader, ReadRequest { end_at_lent_blocks: false, ..ReadRequest::default() });
+    let whole = read(&reader, ReadRequest { end_at_lent_blocks: false, ..large_batches() });
     assert_eq!(whole.len(), 1);
     assert_rows(&batch, &whole);
 }
@@ -89,7 +96,7 @@ fn files_on_disk_lend_their_values_too() {
     let path = folder.path().join("vectors.ent");
     std::fs::write(&path, written(&batch, Profile::Balanced)).unwrap();
     for reader in [Reader::open(&path).unwrap(), Reader::open_mapped(&path).unwrap()] {
-        let batches = read(&reader, ReadRequest::default());
+        let batches = read(&reader, large_batches());
         assert_eq!(batches.len(), 3);
         // What is read outlives its reader.
         drop(reader);
@@ -106,7 +113,7 @@ fn embeddings_that_shrink_or_have_nulls_are_decoded() {
         let batch = table(vectors);
         let bytes = written(&batch, Profile::Balanced);
         assert!(bytes.len() < most_bytes as usize, "{} bytes", bytes.len());
-        let batches = read(&Reader::from_bytes(bytes).unwrap(), ReadRequest::default());
+        let batches = read(&Reader::from_bytes(bytes).unwrap(), large_batches());
         assert_eq!(batches.len(), 1, "there is nothing to lend");
         assert_rows(&batch, &batches);
     }
@@ -129,7 +136,7 @@ fn what_is_lent_was_verified() {
     // In the second block.
     bytes[12 * 1024 * 1024] ^= 1;
     let reader = Reader::from_bytes(bytes.into()).unwrap();
-    let batches: Vec<_> = reader.read(ReadRequest::default()).unwrap().collect();
+    let batches: Vec<_> = reader.read(large_batches()).unwrap().collect();
     assert!(
         matches!(&batches[1], Err(Error::Corrupt { part, .. }) if part.contains("\"vector\"") && part.contains("block 1"))
     );

@@ -12,7 +12,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Encoding;
-use super::node::{Node, Opening};
+use super::node::{Node, Opening, grains};
 use super::strings::{length_type, locate, locate_each};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -195,6 +195,9 @@ impl Encoding for FixedList {
     }
 }
 
+/// So many items are decoded at a time: what a cascade keeps on the way stays in the processor's cache.
+const STEP_ITEMS: usize = 16 * VECTOR_ROWS;
+
 #[derive(Debug)]
 struct FixedListNode {
     size: usize,
@@ -204,7 +207,10 @@ struct FixedListNode {
 impl Node for FixedListNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         let DecodedValues::FixedList(_, items) = &mut out.values else { return Err(wrong_output()) };
-        self.items.decode(body, rows.start * self.size..rows.end * self.size, items)?;
+        items.reserve(rows.len() * self.size + VECTOR_ROWS);
+        for step in grains(rows.start * self.size..rows.end * self.size, STEP_ITEMS.max(self.items.grain_rows())) {
+            self.items.decode(body, step, items)?;
+        }
         out.extend_valid(rows.len());
         Ok(())
     }

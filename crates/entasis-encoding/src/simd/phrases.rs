@@ -24,6 +24,8 @@ pub struct PhraseStrings<'a> {
 
 /// What is copied at once; so much more than what is asked for may be read and written.
 pub const COPY_BYTES: usize = 64;
+/// Most pieces are no longer: half of them then lie within one line of the cache, on either side.
+const SHORT_BYTES: usize = 32;
 const _: () =
     assert!(COPY_BYTES <= super::strings::ROOM, "there is room behind the strings for what is copied too much");
 
@@ -120,24 +122,27 @@ impl Kernel for MakePlan<'_> {
             let leaves = |&phrase: &u32| ((phrase >> 16) + (phrase & 0xFFFF) + 1) as usize > text_bytes;
             return Err(GatherError::BadCode(phrases.iter().position(leaves).unwrap_or(0)));
         }
-        let (mut plan, mut token, mut phrase_bytes) = (Plan::new(segments, counts.len()), 0, 0u64);
+        // Sums over the literals and phrases before each phrase. Strings have one or two, but how many, no branch can predict.
+        let (mut sums, mut sum) = (Vec::with_capacity(phrases.len() + 1), [0u64; 2]);
+        sums.push(sum);
+        sums.extend(segments.iter().zip(phrases).map(|(&segment, &phrase)| {
+            sum = [sum[0] + u64::from(segment), sum[1] + u64::from(phrase & 0xFFFF) + 1];
+            sum
+        }));
+        let (mut plan, mut token) = (Plan::new(segments, counts.len()), 0);
         let first_literal = literal_ends[0];
         for (&count, ends) in counts.iter().zip(literal_ends.windows(2)) {
             let next = token + count as usize;
-            let mut left = u64::from((ends[1] - ends[0]) as u32);
-            for (&segment, &phrase) in segments[token..next].iter().zip(&phrases[token..next]) {
-                left = left.wrapping_sub(u64::from(segment));
-                phrase_bytes += u64::from(phrase & 0xFFFF) + 1;
-            }
+            let left = u64::from((ends[1] - ends[0]) as u32).wrapping_sub(sums[next][0] - sums[token][0]);
             if left > u64::from(u32::MAX) {
                 return Err(GatherError::BadCode(token));
             }
             // A segment that overflows is one too long for its string, which is found then.
             plan.segments[next] = plan.segments[next].wrapping_add(left as u32);
-            plan.ends.push(phrase_bytes + (ends[1] - first_literal) as u64);
+            plan.ends.push(sums[next][1] + (ends[1] - first_literal) as u64);
             token = next;
         }
-        plan.total = phrase_bytes + self.strings.literals().1 as u64;
+        plan.total = sum[1] + self.strings.literals().1 as u64;
         Ok(plan)
     }
 }
@@ -194,7 +199,9 @@ impl Kernel for Copy<'_> {
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: as the caller says.
     unsafe {
-        if length <= COPY_BYTES {
+        if length <= SHORT_BYTES {
+            std::ptr::copy_nonoverlapping(from, to, SHORT_BYTES);
+        } else if length <= COPY_BYTES {
             std::ptr::copy_nonoverlapping(from, to, COPY_BYTES);
         } else {
             std::ptr::copy_nonoverlapping(from, to, length);

@@ -16,9 +16,16 @@ const MOST_ALIGNMENT: usize = 16;
 
 /// Whether values of `data_type` lie in Arrow's buffers as blocks lend them: lanes, and fixed-size lists of them.
 pub fn may_be_lent(data_type: &DataType) -> bool {
+    lent_row_bytes(data_type).is_some()
+}
+
+/// Bytes of a value, if it may be lent.
+pub fn lent_row_bytes(data_type: &DataType) -> Option<u64> {
     match data_type {
-        DataType::FixedSizeList(item, _) => may_be_lent(item.data_type()),
-        other => fixed_of(other).is_some(),
+        DataType::FixedSizeList(item, size) => {
+            Some(lent_row_bytes(item.data_type())?.saturating_mul(u64::try_from(*size).ok()?))
+        }
+        other => fixed_of(other).map(|fixed| fixed.size_bytes() as u64),
     }
 }
 
@@ -75,6 +82,7 @@ mod tests {
         for other in [DataType::Utf8, DataType::Boolean, keyed] {
             assert!(!may_be_lent(&other) && array(aligned, &other).unwrap().is_none(), "{other}");
         }
-        assert!(may_be_lent(&DataType::Date32) && may_be_lent(&embeddings(8)));
+        assert!(may_be_lent(&DataType::Date32));
+        assert_eq!(lent_row_bytes(&embeddings(8)), Some(32));
     }
 }

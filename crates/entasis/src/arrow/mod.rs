@@ -17,7 +17,7 @@ mod union;
 mod utf8;
 
 pub use input::{Input, bits_of, with_column};
-pub use lent::{lent_to_arrow, may_be_lent};
+pub use lent::{lent_row_bytes, lent_to_arrow, may_be_lent};
 pub use output::{empty_array, to_arrow};
 pub use physical::physical_of;
 pub use plain::{is_plain, is_taken_by_arrow, plain_array, plain_type, widest_type, without_dictionaries};

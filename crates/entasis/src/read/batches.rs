@@ -15,7 +15,7 @@ use super::{
     open_column::OpenColumn,
 };
 use crate::{
-    arrow::{Split, Strings, lent_to_arrow, may_be_lent, most_rows},
+    arrow::{Split, Strings, lent_row_bytes, lent_to_arrow, may_be_lent, most_rows},
     error::{Error, Result},
     metadata::record::Chunk,
     source::Source,
@@ -36,6 +36,9 @@ pub struct ReadRequest {
     /// Most rows of a batch: 65,536. A batch ends where its row group does, and before it has more rows than the run ends
     /// of a column can number.
     pub batch_rows: usize,
+    /// Most bytes that the values of a column of fixed width take in a batch, one row at least: 1 MiB. What was verified and decoded is
+    /// then still in the processor's cache when it is looked at, and the next batch of embeddings lies where this one was.
+    pub column_bytes: u64,
     /// Whether a batch also ends where a large block does that lends its values: true. Nothing of such a block is copied then.
     pub end_at_lent_blocks: bool,
     /// How byte strings come: as they are stored.
@@ -51,6 +54,7 @@ impl Default for ReadRequest {
             rows: None,
             row_groups: None,
             batch_rows: entasis_encoding::BLOCK_ROWS,
+            column_bytes: 1024 * 1024,
             end_at_lent_blocks: true,
             strings: Strings::AsStored,
             threads: 1,
@@ -75,6 +79,10 @@ impl Reader {
         let open = columns.columns.iter().map(|_| OpenColumn::default()).collect();
         let pieces = self.pieces(&request)?;
         let most_rows = schema.fields().iter().map(|field| most_rows(field.data_type())).min().unwrap_or(usize::MAX);
+        let widest = columns.columns.iter().filter_map(|column| lent_row_bytes(&column.data_type)).max().unwrap_or(0);
+        // A power of two, for vectors are read whole, and blocks are multiples of them.
+        let within_bytes = (request.column_bytes / widest.max(1)).max(1);
+        let within_bytes = 1 << within_bytes.ilog2();
         let opener = Opener::new(self, source);
         Ok(Batches {
             reader: self.clone(),
@@ -83,7 +91,7 @@ impl Reader {
             columns,
             open,
             pieces,
-            batch_rows: request.batch_rows.min(most_rows) as u64,
+            batch_rows: (request.batch_rows.min(most_rows) as u64).min(within_bytes),
             end_at_lent_blocks: request.end_at_lent_blocks,
             threads: request.threads,
         })

@@ -15,7 +15,8 @@ use entasis::Reader;
 use serde_json::{Value, json};
 
 use super::clock::{self, Plan, Times, Work};
-use super::kinds::{self, Kind, Share};
+use super::kinds::Kind;
+use super::shares::{self, Share};
 use super::touch::{self, Touch};
 use super::{Contender, Report, Selected, Source};
 use crate::describe::describe;
@@ -28,10 +29,11 @@ use crate::table::Table;
 /// Each column is written as a table of its own, by Entasis, in memory. `distinct` is the share of different values among all that
 /// aren't null; `sorted` the share of neighbours that are in ascending order; `bits` what one value takes; `GB/s` the Arrow bytes that
 /// are decoded, and read, per CPU second, on one thread, and `±` how far the rounds lie apart: the longest less the shortest, in percent
-/// of the median. `/copy` is the speed of decoding over that of copying, and reading, the same buffers; `factor` is their bytes over
-/// those of the column's blocks. A column takes ten milliseconds of decoding with the default rounds, or as many runs as there are
-/// rounds if one takes longer than two. At the end comes what the columns of a kind have in common: in total, and as a mean in which
-/// each column counts alike (of factors the arithmetic one, of speeds the geometric one).
+/// of the median. `/copy` is the speed of decoding over that of copying, and reading, the same buffers, which mostly lie in the
+/// processor's cache (`bench tables --kind` has whole tables, which don't); `factor` is their bytes over those of the column's blocks.
+/// A column takes ten milliseconds of decoding with the default rounds, or as many runs as there are rounds if one takes longer than
+/// two. At the end comes what the columns of a kind have in common: in total, and as a mean in which each column counts alike (of
+/// factors the arithmetic one, of speeds the geometric one).
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -76,7 +78,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     drop(progress);
     if report.json {
         let values: Vec<Value> = columns.iter().map(Measured::to_json).collect();
-        report.json(&json!({ "columns": values, "kinds": kinds::to_json(&shares(&columns)) }))?;
+        report.json(&json!({ "columns": values, "kinds": shares::to_json(&shares_of(&columns)) }))?;
         return Ok(Exit::Good);
     }
     print(report.out, &columns)?;
@@ -259,10 +261,10 @@ fn print(out: &mut dyn Write, columns: &[Measured]) -> io::Result<()> {
     }
     table.print(out)?;
     writeln!(out, "\nKinds of columns: in total, and means in which each column counts alike")?;
-    kinds::print(out, &shares(columns))
+    shares::print(out, &shares_of(columns))
 }
 
-fn shares(columns: &[Measured]) -> Vec<Share> {
+fn shares_of(columns: &[Measured]) -> Vec<Share> {
     columns.iter().map(Measured::share).collect()
 }
 

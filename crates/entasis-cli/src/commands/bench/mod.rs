@@ -11,10 +11,11 @@ mod contenders;
 mod embeddings;
 mod filters;
 mod kernels;
-#[cfg(feature = "text")]
 mod kinds;
 mod measure;
 mod prices;
+#[cfg(feature = "text")]
+mod shares;
 mod source;
 mod tables;
 mod touch;

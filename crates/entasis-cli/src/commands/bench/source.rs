@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::contenders::Contender;
+use super::kinds::Kind;
 use super::touch;
 use crate::compare::{self, Difference, Stream};
 use crate::exit::Failure;
@@ -59,6 +60,22 @@ impl Source {
             .collect::<Result<Vec<_>, _>>()?;
         let arrow_bytes = touch::size_bytes(&batches);
         Ok(Source { name: name.to_owned(), schema: schema.into(), batches, arrow_bytes, left_out })
+    }
+
+    /// The columns of one kind, if there are any.
+    pub fn of_kind(self, kind: Kind) -> Result<Option<Self>, Failure> {
+        let fields = self.schema.fields().iter().enumerate();
+        let kept: Vec<usize> =
+            fields.filter(|(_, field)| Kind::of(field.data_type()) == kind).map(|(index, _)| index).collect();
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        let failure = |error| Failure::arrow(Path::new(&self.name), error);
+        let schema = self.schema.project(&kept).map_err(failure)?.into();
+        let batches = self.batches.iter().map(|batch| batch.project(&kept)).collect::<Result<Vec<_>, _>>();
+        let batches = batches.map_err(failure)?;
+        let arrow_bytes = touch::size_bytes(&batches);
+        Ok(Some(Source { schema, batches, arrow_bytes, ..self }))
     }
 
     /// Rows of the table.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::kinds::Kind;
 use super::measure::{Measured, Ratio, measure};
 use super::{Contender, Report, Selected, Source};
 use crate::exit::{Exit, Failure};
@@ -24,6 +25,10 @@ pub struct Arguments {
     #[command(flatten)]
     selected: Selected,
 
+    /// Only columns of this kind
+    #[arg(long)]
+    kind: Option<Kind>,
+
     /// Rounds in which the contenders take turns; the median counts
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -33,6 +38,7 @@ const AFTER_HELP: &str = "\
 Examples:
   entasis bench tables data/
   entasis bench tables data/ --filter taxi
+  entasis bench tables data/ --kind fixed-width
   entasis bench tables data/ --json > bench.json
 
 Columns of a type that one of the contenders can't write are left out for all, and listed.
@@ -54,9 +60,16 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     for (index, file) in files.iter().enumerate() {
         let name = file.relative.display().to_string();
         progress.set(index as f64 / files.len() as f64, || name.clone());
-        tables.push(measure(Source::open(&file.path, &name)?, usize::from(arguments.rounds))?);
+        let source = Source::open(&file.path, &name)?;
+        let source = arguments.kind.map_or(Ok(Some(source)), |kind| source.of_kind(kind))?;
+        if let Some(source) = source {
+            tables.push(measure(source, usize::from(arguments.rounds))?);
+        }
     }
     drop(progress);
+    if tables.is_empty() {
+        return Err(Failure::usage("no table has a column of this kind"));
+    }
     let total = Measured::total(&tables);
     if report.json {
         report.json(&to_json(&tables, &total))?;
