@@ -19,21 +19,17 @@ impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
         match &column.values {
-            // Lanes of at most eight bytes hash alike only where they are alike.
             Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_packed_lane_of!(*fixed, T => {
                 let lanes = <T as LaneAccess>::lent(lanes)?;
                 match least_of_near(lanes, fixed.is_signed()) {
                     Some((least, span)) => distinct_near(lanes, least, span, limit),
-                    None => distinct(lanes, hash_lane, |a, b| a == b, |_, _| true, limit),
+                    None => distinct(lanes, hash_lane, |a, b| a == b, limit),
                 }
             }, None),
             Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => {
-                distinct(lanes, hash_lane, |a, b| a == b, |a, b| a == b, limit)
+                distinct(lanes, hash_lane, |a, b| a == b, limit)
             }),
-            Values::Bytes(strings) => {
-                let same = |a: &&[u8], b: &&[u8]| same_string(a, b);
-                distinct(strings, |string| xxh3_64(string), same, same, limit)
-            }
+            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), |a, b| same_string(a, b), limit),
             _ => None,
         }
     }
@@ -102,12 +98,11 @@ fn distinct_near<T: PackedLane>(values: &[T], least: T, span: usize, limit: usiz
     Some(Distinct { codes, first_rows })
 }
 
-/// Finds distinct values by hash: `equal` says whether values that hash alike are alike, `same` whether neighbours are.
+/// Finds distinct values by hash.
 fn distinct<T: Copy>(
     values: &[T],
     hash: impl Fn(&T) -> u64,
     same: impl Fn(&T, &T) -> bool,
-    equal: impl Fn(&T, &T) -> bool,
     limit: usize,
 ) -> Option<Distinct> {
     // It grows with what it holds: where that is little, it stays in the nearest cache.
@@ -122,7 +117,7 @@ fn distinct<T: Copy>(
             codes.push(code);
             continue;
         }
-        let code = table.find_or_insert(hash(value), |code| equal(&values[first_rows[code as usize] as usize], value));
+        let code = table.find_or_insert(hash(value), |code| same(&values[first_rows[code as usize] as usize], value));
         if code as usize == first_rows.len() {
             if first_rows.len() == limit {
                 return None;
@@ -138,8 +133,8 @@ fn distinct<T: Copy>(
 /// An open-addressing table of codes by hash; the values themselves are the caller's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
-    /// (hash, code + 1); 0 is free.
-    slots: Vec<(u64, u32)>,
+    /// (the high half of the hash, code + 1); 0 is free.
+    slots: Vec<(u32, u32)>,
     used: u32,
 }
 
@@ -149,12 +144,12 @@ impl Table {
         if self.slots.is_empty() {
             return None;
         }
-        let mask = self.slots.len() - 1;
-        let mut slot = (hash >> 32) as usize & mask;
+        let (mask, tag) = (self.slots.len() - 1, (hash >> u32::BITS) as u32);
+        let mut slot = tag as usize & mask;
         loop {
             match self.slots[slot] {
                 (_, 0) => return None,
-                (found, code) if found == hash && equal(code - 1) => return Some(code - 1),
+                (found, code) if found == tag && equal(code - 1) => return Some(code - 1),
                 _ => slot = (slot + 1) & mask,
             }
         }
@@ -166,18 +161,18 @@ impl Table {
             return code;
         }
         if (self.used as usize + 1) * 2 > self.slots.len() {
-            let larger = vec![(0, 0); (self.slots.len() * 4).max(64)];
+            let larger = vec![(0, 0); (self.slots.len() * 2).max(256)];
             let old = std::mem::replace(&mut self.slots, larger);
             old.into_iter().filter(|slot| slot.1 != 0).for_each(|slot| self.place(slot));
         }
         self.used += 1;
-        self.place((hash, self.used));
+        self.place(((hash >> u32::BITS) as u32, self.used));
         self.used - 1
     }
 
-    fn place(&mut self, entry: (u64, u32)) {
+    fn place(&mut self, entry: (u32, u32)) {
         let mask = self.slots.len() - 1;
-        let mut slot = (entry.0 >> 32) as usize & mask;
+        let mut slot = entry.0 as usize & mask;
         while self.slots[slot].1 != 0 {
             slot = (slot + 1) & mask;
         }

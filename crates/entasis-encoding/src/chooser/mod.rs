@@ -22,7 +22,7 @@ pub use hints::Hint;
 use hints::Likeness;
 pub use options::{EncodeOptions, Profile};
 pub(crate) use shared::SharedDictionary;
-use statistics::Lessons;
+use statistics::{AsText, Lessons};
 pub(crate) use statistics::{LaidOut, Statistics, sample_vectors};
 
 use crate::block::head::EncodedNode;
@@ -67,8 +67,8 @@ pub(crate) struct Encoder<'e> {
     followed: Option<&'e Hint>,
     /// True where hints are followed whatever they promise.
     obeys: bool,
-    /// What the parent learned of strings that these are like.
-    heard: Option<Lessons>,
+    /// What the parent learned of strings, and whether it is of these very strings or of some that they are like.
+    heard: Option<(Lessons, bool)>,
     /// What is chosen for this node, for the next block.
     learned: Option<Hint>,
     /// Who is told of every decision.
@@ -153,8 +153,12 @@ impl<'e> Encoder<'e> {
         }
         let statistics =
             if self.beneath_dictionary { Statistics::without_distinct(column) } else { Statistics::new(column) };
-        if let (Some(strings), Some(heard), None) = (statistics.strings(), &self.heard, self.hint) {
-            strings.hear(heard);
+        if let (Some(strings), Some((heard, are_same))) = (statistics.strings(), &self.heard) {
+            match are_same {
+                true => strings.adopt(heard),
+                false if self.hint.is_none() => strings.hear(heard),
+                false => {}
+            }
         }
         match self.forced.take().and_then(by_id) {
             // Where there is nothing to hold, nothing is asked of how it is held.
@@ -303,21 +307,22 @@ impl<'e> Encoder<'e> {
 
     /// Encodes a child that belongs to the cascade of its parent, one step deeper.
     pub fn child(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
-        self.child_as(None, column)
+        self.encode_beneath(self.one_deeper(), column, false)
     }
 
-    /// As [`Self::child`], by the encoding of this id, if one is given.
-    pub fn child_as(&mut self, forced: Option<u8>, column: &Column<'_>) -> Result<EncodedNode> {
-        let child = Encoder { forced, ..self.one_deeper() };
-        self.encode_beneath(child, column, false)
+    /// As [`Self::child`], for lanes as the text that they were found to be.
+    pub fn child_as(&mut self, text: &AsText, column: &Column<'_>) -> Result<EncodedNode> {
+        let (forced, heard) = (Some(text.encoding), Some((text.lessons.clone(), true)));
+        self.encode_beneath(Encoder { forced, heard, ..self.one_deeper() }, column, false)
     }
 
     /// As [`Self::child`], for strings like those of this node: what was learned of those needn't be learned again.
     pub fn child_like(&mut self, statistics: &Statistics<'_>, column: &Column<'_>) -> Result<EncodedNode> {
-        let child = Encoder { heard: statistics.strings().map(|strings| strings.lessons()), ..self.one_deeper() };
-        self.encode_beneath(child, column, false)
+        let heard = statistics.strings().map(|strings| (strings.lessons(), false));
+        self.encode_beneath(Encoder { heard, ..self.one_deeper() }, column, false)
     }
 
+    /// An encoder for a child.
     fn one_deeper(&self) -> Self {
         Encoder {
             depth: self.depth + 1,

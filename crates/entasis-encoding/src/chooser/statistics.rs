@@ -31,6 +31,9 @@ const SERIAL_LEAST_BITS: f64 = 1.4;
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
+/// Words in which phrases are looked for, and by how much their entropy is below what it can be where hardly any comes again.
+const WORD_BYTES: usize = 8;
+const LITTLE_RECURS_BITS: f64 = 0.03;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
@@ -221,7 +224,17 @@ pub(crate) struct LaneStatistics<'a> {
     lanes: &'a Lanes<'a>,
     packed_bytes: OnceCell<Option<f64>>,
     decimals: OnceCell<Option<Decimals>>,
-    serial: OnceCell<Option<(f64, u8)>>,
+    serial: OnceCell<Option<AsText>>,
+}
+
+/// Lanes as text, a string for each vector.
+pub(crate) struct AsText {
+    /// Bytes that they take, about.
+    pub bytes: f64,
+    /// Id of the text's encoding.
+    pub encoding: u8,
+    /// What was learned of the text.
+    pub(super) lessons: Lessons,
 }
 
 impl<'a> LaneStatistics<'a> {
@@ -265,22 +278,19 @@ impl<'a> LaneStatistics<'a> {
         *self.decimals.get_or_init(|| decimals(self.fixed, self.lanes))
     }
 
-    /// Bytes that the lanes take as text, about, and the id of the encoding for that text; `None` where that is hopeless, or can't be
-    /// less than `best_bytes`.
-    pub fn serial(&self, best_bytes: f64) -> Option<(f64, u8)> {
-        *self.serial.get_or_init(|| {
+    /// The lanes as text; `None` where that is hopeless, or can't be less than `best_bytes`.
+    pub fn serial(&self, best_bytes: f64) -> Option<&AsText> {
+        let find = || {
             let rows = self.lanes.len();
             let least_bytes = rows as f64 * SERIAL_LEAST_BITS / 8.0;
             if rows < SERIAL_MIN_ROWS || self.fixed.is_float() || best_bytes < least_bytes {
                 return None;
             }
-            let (pair_bits, sequences_recur) = with_packed_lane_of!(self.fixed, T => {
-                (self.pair_bits::<T>(), sequences_recur(<T as LaneAccess>::lent(self.lanes).unwrap_or_default()))
-            }, (f64::MAX, false));
+            let pair_bits = with_packed_lane_of!(self.fixed, T => self.pair_bits::<T>(), f64::MAX);
             let may_win = |over_pairs: f64| pair_bits / 2.0 * over_pairs * rows as f64 / 8.0 < best_bytes;
-            let pairs_recur = pair_bits < RECURRING * self.most_pair_bits();
-            let (as_symbols_may_win, as_phrases_may_win) =
-                (pairs_recur && may_win(SYMBOLS_OVER_PAIRS), sequences_recur && may_win(PHRASES_OVER_PAIRS));
+            let as_symbols_may_win = pair_bits < RECURRING * self.most_pair_bits() && may_win(SYMBOLS_OVER_PAIRS);
+            let as_phrases_may_win = may_win(PHRASES_OVER_PAIRS)
+                && with_packed_lane_of!(self.fixed, T => sequences_recur::<T>(LaneAccess::lent(self.lanes)?), false);
             if !as_symbols_may_win && !as_phrases_may_win {
                 return None;
             }
@@ -297,8 +307,9 @@ impl<'a> LaneStatistics<'a> {
                 Some(bytes) if bytes < as_symbols => (bytes, Phrases.id()),
                 _ => (as_symbols, Fsst.id()),
             };
-            Some((bytes + 40.0 + 4.0 * strings.len() as f64, encoding))
-        })
+            Some(AsText { bytes: bytes + 40.0 + 4.0 * strings.len() as f64, encoding, lessons: text.lessons() })
+        };
+        self.serial.get_or_init(find).as_ref()
     }
 
     /// The entropy in bits of pairs of neighbours, in a few vectors. Far below what two values can have, values and what follows them
@@ -363,6 +374,16 @@ fn sequences_recur<T: LaneAccess>(lanes: &[T]) -> bool {
     count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2()
 }
 
+/// True if words of eight bytes are met again in strings of so many bytes. Looks at few, chosen as in [`sequences_recur`].
+fn words_recur(strings: &[&[u8]], total_bytes: usize) -> bool {
+    let step = (total_bytes / (2 * SAMPLE_BYTES)).max(1);
+    let words = strings.iter().step_by(step).flat_map(|string| string.windows(WORD_BYTES));
+    let words = words.map(|word| word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    let chosen: Vec<u64> = words.filter(|word| word.wrapping_mul(ODD).leading_zeros() >= SEQUENCES_SHIFT).collect();
+    let count = chosen.len();
+    count < SEQUENCES_MIN || entropy_bits(&chosen) + LITTLE_RECURS_BITS < (count as f64).log2()
+}
+
 /// Entropy per word of these words.
 fn entropy_bits(words: &[u64]) -> f64 {
     // (word, how often), at most half of them used.
@@ -412,7 +433,7 @@ struct Trained {
 
 /// What was learned from the strings of one node, for those of the next block or of a child.
 #[derive(Clone, Default)]
-pub(super) struct Lessons {
+pub(crate) struct Lessons {
     symbols: Option<Trained>,
     /// The text, and the bytes that one byte of strings took by it.
     phrases: Option<(Arc<PhraseText>, f64)>,
@@ -488,6 +509,9 @@ impl<'a> StringStatistics<'a> {
                     return Some((text.clone(), bytes));
                 }
             }
+            if !words_recur(self.strings, self.total_bytes) {
+                return None;
+            }
             let text = Arc::new(PhraseText::of(self.strings)?);
             let bytes = self.bytes_by(&text);
             Some((text, bytes))
@@ -523,6 +547,16 @@ impl<'a> StringStatistics<'a> {
         let phrases = self.phrases.get().and_then(Option::as_ref);
         let per_byte = |(text, bytes): &(Arc<PhraseText>, f64)| (text.clone(), bytes / self.total_bytes.max(1) as f64);
         Lessons { symbols: self.symbols.get().cloned(), phrases: phrases.map(per_byte) }
+    }
+
+    /// Takes over what was learned of these very strings.
+    pub(super) fn adopt(&self, lessons: &Lessons) {
+        if let Some(trained) = &lessons.symbols {
+            let _ = self.symbols.set(trained.clone());
+        }
+        if let Some((text, bytes_per_byte)) = &lessons.phrases {
+            let _ = self.phrases.set(Some((text.clone(), bytes_per_byte * self.total_bytes as f64)));
+        }
     }
 
     /// Tells what was learned of other strings, which is taken over where it does here nearly as well as it did there: then it isn't

@@ -11,10 +11,10 @@
 
 use std::ops::Range;
 
+use super::Encoding;
 use super::bitpack::{Patches, plan};
 use super::delta::set_differences;
 use super::node::{Node, Opening, grains, lanes_mut, vector_range, vectors_of};
-use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -44,10 +44,6 @@ impl Encoding for Alp {
             return None;
         }
         lanes.decimals().map(|decimals| decimals.size_bytes * lanes.scale() + 16.0)
-    }
-
-    fn effort(&self) -> Effort {
-        Effort::Some
     }
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {

@@ -130,8 +130,9 @@ fn beginning_of_most<T: PackedLane>(values: &[T], least: T, width: u32) -> Optio
     // What they are above the least has the order that they have.
     let mut some: [T; LOOKED_AT] =
         std::array::from_fn(|index| values[index * values.len() / LOOKED_AT].subtract(least));
-    some.sort_unstable();
-    let (low, high) = (some[LEFT_OUT].to_u64(), some[LOOKED_AT - 1 - LEFT_OUT].to_u64());
+    let (_, low, higher) = some.select_nth_unstable(LEFT_OUT);
+    let (_, high, _) = higher.select_nth_unstable(LOOKED_AT - 2 * (LEFT_OUT + 1));
+    let (low, high) = (low.to_u64(), high.to_u64());
     let spread = high - low;
     let is_narrow = u64::BITS - spread.leading_zeros() + WORTHWHILE_BITS <= width;
     // Some of the others will be a little lower.

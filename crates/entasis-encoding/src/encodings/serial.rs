@@ -39,7 +39,7 @@ impl Encoding for Serial {
             return None;
         }
         let price_bytes = encoder.price_bytes(self, statistics.rows, 0.0);
-        Some(statistics.lanes()?.serial((encoder.best_bytes() - price_bytes) / MARGIN)?.0 * MARGIN)
+        Some(statistics.lanes()?.serial((encoder.best_bytes() - price_bytes) / MARGIN)?.bytes * MARGIN)
     }
 
     fn effort(&self) -> Effort {
@@ -52,8 +52,11 @@ impl Encoding for Serial {
         let Some(serial) = SerialLanes::of(*fixed, lanes) else { return Ok(None) };
         let strings = serial.strings();
         let values = Values::Bytes(&strings);
-        let known = statistics.lanes().and_then(|lanes| lanes.serial(f64::MAX)).map(|(_, encoding)| encoding);
-        let child = encoder.child_as(known, &Column { rows: strings.len(), validity: None, values })?;
+        let texts = Column { rows: strings.len(), validity: None, values };
+        let child = match statistics.lanes().and_then(|lanes| lanes.serial(f64::MAX)) {
+            Some(known) => encoder.child_as(known, &texts)?,
+            None => encoder.child(&texts)?,
+        };
         let mut parameters = vec![serial.value_bytes as u8];
         parameters.extend_from_slice(&serial.base.to_le_bytes()[..fixed.size_bytes()]);
         Ok(Some(EncodedNode {
