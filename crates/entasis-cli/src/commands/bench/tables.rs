@@ -61,7 +61,10 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         let name = file.relative.display().to_string();
         progress.set(index as f64 / files.len() as f64, || name.clone());
         let source = Source::open(&file.path, &name)?;
-        let source = arguments.kind.map_or(Ok(Some(source)), |kind| source.of_kind(kind))?;
+        let source = match arguments.kind {
+            Some(kind) => source.of_kind(kind)?,
+            None => Some(source),
+        };
         if let Some(source) = source {
             tables.push(measure(source, usize::from(arguments.rounds))?);
         }
