@@ -28,6 +28,8 @@ pub(crate) struct Placement {
     pub buffers: Vec<Range<u64>>,
     /// Checksum runs: they cover everything from the end of the head to the end of the block.
     pub runs: Vec<Range<u64>>,
+    /// Number of the run in which each buffer begins.
+    first_runs: Vec<u32>,
 }
 
 impl Placement {
@@ -47,11 +49,25 @@ impl Placement {
             end = start + length;
             buffers.push(start..end);
         }
-        let mut runs = runs(head_bytes.next_multiple_of(alignment), &buffers);
+        let (mut runs, first_runs) = runs(head_bytes.next_multiple_of(alignment), &buffers);
         if let Some(first) = runs.first_mut() {
             first.start = head_bytes;
         }
-        Some(Self { alignment, buffers, runs })
+        Some(Self { alignment, buffers, runs, first_runs })
+    }
+
+    /// The runs that bytes `range` of a buffer touch; the range must not be empty, and must lie in the buffer.
+    #[inline]
+    fn runs_of(&self, buffer: usize, range: &Range<usize>) -> Range<usize> {
+        let (first, place) = (self.first_runs[buffer] as usize, &self.buffers[buffer]);
+        let length = place.end - place.start;
+        if length < LARGE_BUFFER_BYTES {
+            return first..first + 1;
+        }
+        // A large buffer is cut into runs of equal length, but for the last.
+        let last = (length / RUN_BYTES).max(1) - 1;
+        let run = |byte: usize| first + (byte as u64 / RUN_BYTES).min(last) as usize;
+        run(range.start)..run(range.end - 1) + 1
     }
 
     /// Where the block ends.
@@ -70,18 +86,24 @@ impl Placement {
     }
 }
 
-/// Cuts the body into checksum runs; their number doesn't depend on the head, which counts them.
-fn runs(body_start: u64, buffers: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut runs = Vec::new();
+/// Cuts the body into checksum runs; their number doesn't depend on the head, which counts them. Also, in which of them each buffer
+/// begins.
+fn runs(body_start: u64, buffers: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u32>) {
+    let (mut runs, mut first_runs) = (Vec::new(), Vec::with_capacity(buffers.len()));
     // The open run is start..end; it is empty when start == end.
     let (mut start, mut end) = (body_start, body_start);
-    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+    for buffer in buffers {
         let length = buffer.end - buffer.start;
+        if length == 0 {
+            first_runs.push(0);
+            continue;
+        }
         let joins = length < LARGE_BUFFER_BYTES && buffer.end - start <= RUN_BYTES;
         if !joins && end > start {
             runs.push(start..end);
             start = end;
         }
+        first_runs.push(runs.len() as u32);
         if length >= LARGE_BUFFER_BYTES {
             for cut in 1..(length / RUN_BYTES).max(1) {
                 runs.push(start..buffer.start + cut * RUN_BYTES);
@@ -95,7 +117,7 @@ fn runs(body_start: u64, buffers: &[Range<u64>]) -> Vec<Range<u64>> {
     if end > start {
         runs.push(start..end);
     }
-    runs
+    (runs, first_runs)
 }
 
 /// The bytes of a block: all of them, or those that have been supplied so far.
@@ -181,33 +203,34 @@ impl Body {
     /// Bytes `range` of buffer `buffer`, verified. The range must lie in the buffer.
     #[inline]
     pub fn buffer(&self, buffer: usize, range: Range<usize>) -> Result<&[u8]> {
-        let range = self.placed(buffer, range)?;
+        let placed = self.placed(buffer, &range)?;
         match &self.memory {
             Memory::Whole { bytes, verified, unverified } => {
-                self.verify_range(bytes, verified, unverified, &range)?;
-                Ok(&bytes[range])
+                self.verify_range(bytes, verified, unverified, buffer, &range)?;
+                Ok(&bytes[placed])
             }
-            Memory::Supplied(pieces) => self.supplied(pieces, range),
+            Memory::Supplied(pieces) => self.supplied(pieces, placed),
         }
     }
 
     /// As [`Body::buffer`], lent with the block kept alive.
     pub fn lend(&self, buffer: usize, range: Range<usize>) -> Result<Bytes> {
-        let range = self.placed(buffer, range)?;
+        let placed = self.placed(buffer, &range)?;
         match &self.memory {
             Memory::Whole { bytes, verified, unverified } => {
-                self.verify_range(bytes, verified, unverified, &range)?;
-                Ok(bytes.slice(range))
+                self.verify_range(bytes, verified, unverified, buffer, &range)?;
+                Ok(bytes.slice(placed))
             }
             Memory::Supplied(pieces) => {
-                self.supplied(pieces, range.clone())?;
-                Ok(Bytes::from_owner(Lent { pieces: pieces.clone(), range }))
+                self.supplied(pieces, placed.clone())?;
+                Ok(Bytes::from_owner(Lent { pieces: pieces.clone(), range: placed }))
             }
         }
     }
 
     /// The place in the block of bytes `range` of a buffer.
-    fn placed(&self, buffer: usize, range: Range<usize>) -> Result<Range<usize>> {
+    #[inline]
+    fn placed(&self, buffer: usize, range: &Range<usize>) -> Result<Range<usize>> {
         let place = &self.placement.buffers[buffer];
         let (start, end) = (place.start + range.start as u64, place.start + range.end as u64);
         if range.start > range.end || end > place.end {
@@ -232,27 +255,21 @@ impl Body {
         }
     }
 
-    /// Verifies the checksum runs that `range` of a whole block touches.
+    /// Verifies the checksum runs that bytes `range` of a buffer of a whole block touch.
     #[inline]
     fn verify_range(
         &self,
         bytes: &[u8],
         verified: &[AtomicU64],
         unverified: &AtomicUsize,
+        buffer: usize,
         range: &Range<usize>,
     ) -> Result<()> {
-        if unverified.load(Ordering::Relaxed) == 0 {
+        if range.is_empty() || unverified.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        let (start, end) = (range.start as u64, range.end as u64);
-        let first = self.placement.runs.partition_point(|run| run.end <= start);
-        for run in first..self.placement.runs.len() {
-            if self.placement.runs[run].start >= end {
-                break;
-            }
-            self.verify_once(bytes, verified, unverified, run)?;
-        }
-        Ok(())
+        let mut runs = self.placement.runs_of(buffer, range);
+        runs.try_for_each(|run| self.verify_once(bytes, verified, unverified, run))
     }
 
     /// Verifies one run of a whole block unless that was done before.
@@ -343,6 +360,20 @@ mod tests {
             assert_eq!(buffer.end - buffer.start, length);
             assert!(length == 0 || buffer.start.is_multiple_of(if length >= 4096 { 64 } else { 8 }));
         }
+        for (index, buffer) in placement.buffers.iter().enumerate().filter(|(_, buffer)| !buffer.is_empty()) {
+            let length = (buffer.end - buffer.start) as usize;
+            for range in [0..1, 0..length, length - 1..length, length / 2..length, length / 3..length / 2 + 1] {
+                let (start, end) = (buffer.start + range.start as u64, buffer.start + range.end as u64);
+                let touches = |run: &Range<u64>| run.start < end && run.end > start;
+                let touched: Vec<usize> =
+                    (0..placement.runs.len()).filter(|&run| touches(&placement.runs[run])).collect();
+                assert_eq!(
+                    placement.runs_of(index, &range).collect::<Vec<_>>(),
+                    touched,
+                    "{range:?} of buffer {index}"
+                );
+            }
+        }
         placement
     }
 
@@ -359,6 +390,7 @@ mod tests {
         assert_eq!(check(30, &[16_384]).runs, vec![30..8256, 8256..16_448]);
         assert_eq!(check(30, &[24_575]).runs, vec![30..8256, 8256..24_639]);
         assert_eq!(check(30, &[10, 5000, 10]).runs.len(), 3);
+        assert_eq!(check(30, &[100_000, 0, 4095, 4096, 9, 70_001]).runs.len(), 12 + 1 + 1 + 1 + 8);
         assert_eq!(check(64, &[]).runs, vec![]);
         assert_eq!(check(64, &[0, 0]).runs, vec![]);
     }

@@ -346,6 +346,9 @@ struct AlpNode<T> {
     lane: std::marker::PhantomData<T>,
 }
 
+/// So many integers are decoded at a time: they stay in the processor's first cache, and asking for them costs little.
+const STEP_ROWS: usize = 4 * VECTOR_ROWS;
+
 fn not_integers() -> Error {
     Error::InvalidArgument("lanes of another width".into())
 }
@@ -408,7 +411,7 @@ impl<T: AlpLane + PackedLane> Node for AlpNode<T> {
         let skipped = rows.start % VECTOR_ROWS;
         let lead = lanes_mut::<T>(out)?.len()..lanes_mut::<T>(out)?.len() + skipped;
         let end = rows.end.next_multiple_of(VECTOR_ROWS).min(self.rows);
-        for needed in grains(rows.start - skipped..end, self.integers.grain_rows()) {
+        for needed in grains(rows.start - skipped..end, self.integers.grain_rows().max(STEP_ROWS)) {
             integers.clear();
             self.integers.decode(body, needed.clone(), &mut integers)?;
             let integers = T::of(&integers.values).ok_or_else(not_integers)?;
