@@ -249,10 +249,16 @@ proptest! {
     }
 }
 
+/// Another number for every number, far from those of its neighbours.
+fn scattered(number: i64) -> i64 {
+    let mixed = (number + 1).wrapping_mul(0x1E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29).wrapping_mul(0x3F58_476D_1CE4_E5B9)
+}
+
 #[test]
 fn zones_know_about_how_many_values_are_distinct() {
     let few = StringArray::from_iter_values((0..5_000).map(|row| format!("{}", row % 40)));
-    let gaps = Int64Array::from_iter((0..5_000).map(|row| (row % 3 == 0).then_some(row / 3 % 100 * 7_919)));
+    let gaps = Int64Array::from_iter((0..5_000).map(|row| (row % 3 == 0).then(|| scattered(row / 3 * 37 % 100))));
     let unique = UInt64Array::from_iter_values((0..5_000u64).map(|row| row.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
     let columns: [(&str, ArrayRef); 3] =
         [("few", Arc::new(few)), ("gaps", Arc::new(gaps)), ("unique", Arc::new(unique))];

@@ -6,7 +6,7 @@ use crate::filter::{Filter, FilterWork};
 use crate::predicate::{FloatOrder, Predicate, Scalar};
 use crate::selection::{Selection, VectorSelection};
 use crate::values::{BytesForm, Decoded, DecodedValues};
-use crate::{Fixed, Lane, Physical, with_decoded_lanes};
+use crate::{Fixed, Lane, Physical, VECTOR_ROWS, with_decoded_lanes};
 
 /// What is known of some values after looking at all of them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,30 +25,56 @@ pub struct Aggregates {
     pub sum: Option<i128>,
 }
 
+/// So many vectors are decoded at a time to pick rows of them: their values stay in the processor's caches.
+const PICKED_VECTORS: usize = 8;
+
+/// How many rows of a vector are alive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alive {
+    None,
+    Few,
+    Many,
+    All,
+}
+
 impl Block {
-    /// Appends the rows that are alive. Vectors without any aren't touched.
+    /// Appends the rows that are alive. Vectors without any aren't touched. Of those with a few, these are got one by one; the others
+    /// are decoded, and the rows that aren't alive left behind.
     pub fn select(&self, selection: &Selection, out: &mut Decoded) -> Result<()> {
         self.check_selection(selection)?;
-        let vectors = selection.vectors();
-        let mut picked = Vec::new();
+        let few = self.root().few();
+        let kind = |vector: usize| match &selection.vectors()[vector] {
+            VectorSelection::None => Alive::None,
+            VectorSelection::All => Alive::All,
+            VectorSelection::Mask(_) if selection.count_in(vector) <= few => Alive::Few,
+            VectorSelection::Mask(_) => Alive::Many,
+        };
+        let (mut scratch, mut picked) = (None, Vec::new());
         let mut vector = 0;
-        while vector < vectors.len() {
-            let rows = vector_rows(vector, self.rows());
-            let same = vectors[vector..].iter().take_while(|next| **next == vectors[vector]).count();
-            match &vectors[vector] {
-                VectorSelection::None => vector += same,
-                VectorSelection::All => {
-                    let end = vector_rows(vector + same - 1, self.rows()).end;
-                    self.decode(rows.start..end, out)?;
-                    vector += same;
-                }
-                VectorSelection::Mask(_) => {
-                    picked.clear();
-                    picked.extend(selection.vector_iter(vector).map(|row| (rows.start + row) as u32));
-                    self.get(&picked, out)?;
-                    vector += 1;
+        while vector < selection.vectors().len() {
+            let alive = kind(vector);
+            let most = if alive == Alive::Many { PICKED_VECTORS } else { usize::MAX };
+            let same = (vector..selection.vectors().len()).take(most).take_while(|&next| kind(next) == alive).count();
+            let rows = vector_rows(vector, self.rows()).start..vector_rows(vector + same - 1, self.rows()).end;
+            let first = rows.start as u32;
+            picked.clear();
+            if matches!(alive, Alive::Few | Alive::Many) {
+                for vector in vector..vector + same {
+                    picked.extend(selection.vector_iter(vector).map(|row| (vector * VECTOR_ROWS + row) as u32));
                 }
             }
+            match alive {
+                Alive::None => {}
+                Alive::All => self.decode(rows, out)?,
+                Alive::Few => self.get(&picked, out)?,
+                Alive::Many => {
+                    let scratch = scratch.get_or_insert_with(|| out.empty_like());
+                    scratch.clear();
+                    self.decode(rows, scratch)?;
+                    out.extend_picked(scratch, picked.iter().map(|row| (row - first) as usize))?;
+                }
+            }
+            vector += same;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! What decoding is held to cost beside bytes: nanoseconds that `entasis bench prices` measured, and what one is worth in bits under the
-//! profile `balanced`.
+//! What decoding is held to cost beside bytes: nanoseconds, as `entasis bench prices` measures them, and what one is worth in bits under
+//! the profile `balanced`.
 
 use crate::encodings::Encoding;
 
-/// What a nanosecond per value is worth in bits per value: a core that decodes waits so long for about 1 MB of a disk's 100 MB/s.
+/// What a nanosecond per value is worth in bits per value: so much that a string by `Fsst` costs about one bit.
 const BITS_PER_NANOSECOND: f64 = 0.14;
 
 /// What decoding a value takes.
@@ -17,7 +17,9 @@ pub(crate) struct Price {
     pub cascade_ns: f64,
 }
 
-/// As `entasis bench prices --source` printed it (AVX-512, 2.9 GHz). Encodings that aren't weighed against others have no price.
+/// From `entasis bench kernels` (AVX-512, 2.9 GHz, a busy machine): what cascades take is measured, but for `Serial`, which is an estimate;
+/// what nodes take alone is that less an estimate of their children. `entasis bench prices --source` prints a table to replace this one.
+/// Encodings that aren't weighed against others have no price.
 const PRICES: [Price; 20] = [
     Price { id: 1, node_ns: 0.11, cascade_ns: 0.11 },    // Plain
     Price { id: 2, node_ns: 0.10, cascade_ns: 0.10 },    // Constant
