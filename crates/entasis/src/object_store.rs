@@ -65,6 +65,11 @@ impl AsyncReader {
         self.object.size_bytes
     }
 
+    /// What the store calls the version that was opened; `None` where it doesn't tell versions apart.
+    pub fn e_tag(&self) -> Option<&str> {
+        self.object.e_tag.as_deref()
+    }
+
     /// Rows of the file.
     pub fn rows(&self) -> u64 {
         self.reader.rows()

@@ -100,9 +100,14 @@ impl FileSource {
     /// Opens the file at `path`; its length is taken now.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, size_bytes, name) = open(path)?;
+        Ok(Self::of_file(file, size_bytes, name))
+    }
+
+    /// A file that is open already and has `size_bytes`; errors call it `name`.
+    pub fn of_file(file: File, size_bytes: u64, name: String) -> Self {
         #[cfg(not(unix))]
         let file = std::sync::Mutex::new(file);
-        Ok(Self { file, size_bytes, name })
+        Self { file, size_bytes, name }
     }
 
     /// Reads into memory that nobody zeroed first: blocks are large, and most of what reading them costs is memory.

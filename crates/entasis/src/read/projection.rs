@@ -37,6 +37,11 @@ impl Projection {
         Self { columns: Some(columns.into_iter().map(|column| Selected { column, fields: None }).collect()) }
     }
 
+    /// Columns, or fields of them, by number.
+    pub fn of_selected(columns: Vec<Selected>) -> Self {
+        Self { columns: Some(columns) }
+    }
+
     /// The columns, in the order in which they are read; `None` if that is every column.
     pub fn selected(&self) -> Option<&[Selected]> {
         self.columns.as_deref()
