@@ -1,0 +1,191 @@
+//! Open files: metadata are read once, for statistics and scans alike, and for all partitions that share a file.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use datafusion::{
+    common::Result,
+    object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore},
+};
+use entasis::{AsyncReader, ReadLimits, ReadRequest, Reader, SortColumn, source::FileSource};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use tokio::sync::OnceCell;
+
+use crate::error::{external, replaced};
+
+/// Files that stay open between queries.
+const OPEN_FILES: usize = 256;
+
+/// One version of a file in a store.
+#[derive(Debug, Clone, PartialEq)]
+struct Version {
+    /// The address of the store, which the entry keeps alive.
+    store: usize,
+    meta: ObjectMeta,
+}
+
+type Entry = (Version, Arc<dyn ObjectStore>, Arc<OnceCell<Arc<OpenFile>>>);
+
+/// Files that were opened before, the least recently used first. A file that was overwritten is another version, and
+/// opened anew.
+#[derive(Default)]
+pub(crate) struct FileCache {
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+impl fmt::Debug for FileCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileCache")
+    }
+}
+
+impl FileCache {
+    /// The file that `meta` describes. Fails if the store has another version of it by now.
+    pub async fn open(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Arc<OpenFile>> {
+        let cell = self.entry(store, meta);
+        let open = || async { OpenFile::open(store, meta).await.map(Arc::new) };
+        let file = cell.get_or_try_init(open).await?.clone();
+        file.check_version()?;
+        Ok(file)
+    }
+
+    fn entry(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Arc<OnceCell<Arc<OpenFile>>> {
+        // Without either, versions can't be told apart.
+        if meta.e_tag.is_none() && meta.last_modified.timestamp() == 0 {
+            return Arc::default();
+        }
+        let version = Version { store: Arc::as_ptr(store).cast::<()>() as usize, meta: meta.clone() };
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = entries.iter().position(|(present, ..)| *present == version);
+        let entry = match found.and_then(|position| entries.remove(position)) {
+            Some(entry) => entry,
+            None => (version, store.clone(), Arc::default()),
+        };
+        let cell = entry.2.clone();
+        entries.push_back(entry);
+        if entries.len() > OPEN_FILES {
+            entries.pop_front();
+        }
+        cell
+    }
+}
+
+/// A file that is open, by position on this machine or through its store.
+pub(crate) struct OpenFile {
+    handle: Handle,
+    /// As it is stored, without the schema's own metadata.
+    schema: SchemaRef,
+    row_group_rows: Vec<u64>,
+}
+
+enum Handle {
+    Local(LocalFile),
+    Remote(AsyncReader),
+}
+
+struct LocalFile {
+    reader: Reader,
+    path: PathBuf,
+    size_bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl OpenFile {
+    async fn open(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Self> {
+        let handle = match open_local(store, meta).await? {
+            Some(local) => Handle::Local(local),
+            None => {
+                let reader = AsyncReader::open(store.clone(), meta.location.clone()).await.map_err(external)?;
+                let same_tag =
+                    meta.e_tag.is_none() || reader.e_tag().is_none() || meta.e_tag.as_deref() == reader.e_tag();
+                if reader.size_bytes() != meta.size || !same_tag {
+                    return Err(replaced(meta.location.as_ref()));
+                }
+                Handle::Remote(reader)
+            }
+        };
+        let opened = Self { handle, schema: Arc::new(Schema::empty()), row_group_rows: Vec::new() };
+        let schema = opened.call(|reader| reader.schema()).await?;
+        let row_group_rows = opened.call(|reader| reader.row_group_rows().map(<[u64]>::to_vec)).await?;
+        Ok(Self { schema: Arc::new(Schema::new(schema.fields().clone())), row_group_rows, ..opened })
+    }
+
+    /// The fields as they are stored.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Rows of each row group.
+    pub fn row_group_rows(&self) -> &[u64] {
+        &self.row_group_rows
+    }
+
+    /// Rows of the file.
+    pub fn rows(&self) -> u64 {
+        self.row_group_rows.iter().sum()
+    }
+
+    /// The order that the rows were written in.
+    pub async fn sort_order(&self) -> Result<Vec<SortColumn>> {
+        self.call(|reader| reader.sort_order()).await
+    }
+
+    /// Anything of the metadata, by a call that may be made several times.
+    pub async fn call<T>(&self, call: impl Fn(&Reader) -> entasis::Result<T>) -> Result<T> {
+        match &self.handle {
+            Handle::Local(local) => call(&local.reader).map_err(external),
+            Handle::Remote(reader) => reader.call(call).await.map_err(external),
+        }
+    }
+
+    /// Rows in order. Local files are read and decoded where the stream is polled. After each batch it is checked that
+    /// the file is still the one that was opened.
+    pub async fn read(self: Arc<Self>, request: ReadRequest) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let stream = match &self.handle {
+            Handle::Local(local) => {
+                let batches = local.reader.read(request).map_err(external)?;
+                futures::stream::iter(batches.map(|batch| batch.map_err(external))).boxed()
+            }
+            Handle::Remote(reader) => {
+                let batches = reader.read(request).await.map_err(external)?;
+                batches.into_stream().map_err(external).boxed()
+            }
+        };
+        Ok(stream.map(move |batch| self.check_version().and(batch)).boxed())
+    }
+
+    /// Fails if the file isn't the one any more that was opened. Through stores every request is for that version anyway.
+    fn check_version(&self) -> Result<()> {
+        let Handle::Local(local) = &self.handle else { return Ok(()) };
+        let same = std::fs::metadata(&local.path)
+            .is_ok_and(|now| now.len() == local.size_bytes && now.modified().ok() == local.modified);
+        if same { Ok(()) } else { Err(replaced(local.reader.name())) }
+    }
+}
+
+/// Opens the file by position, if it lies on this machine.
+async fn open_local(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Option<LocalFile>> {
+    // Any other store would send the file's bytes for this question.
+    if !store.to_string().starts_with("LocalFileSystem") {
+        return Ok(None);
+    }
+    let result = store.get_opts(&meta.location, GetOptions::default()).await?;
+    let now = result.meta;
+    let GetResultPayload::File(file, path) = result.payload else { return Ok(None) };
+    let same_tag = meta.e_tag.is_none() || meta.e_tag == now.e_tag;
+    let name = path.display().to_string();
+    if now.size != meta.size || !same_tag {
+        return Err(replaced(&name));
+    }
+    let modified = file.metadata().and_then(|metadata| metadata.modified()).ok();
+    let source = FileSource::of_file(file, now.size, name);
+    let reader = Reader::from_source(Arc::new(source), ReadLimits::default()).map_err(external)?;
+    Ok(Some(LocalFile { reader, path, size_bytes: now.size, modified }))
+}

@@ -1,0 +1,115 @@
+//! The part of a plan that knows `.ent` files.
+
+use std::{fmt, sync::Arc};
+
+use datafusion::{
+    common::{Result, tree_node::TreeNodeRecursion},
+    datasource::{
+        physical_plan::{FileOpener, FileScanConfig, FileSource},
+        table_schema::TableSchema,
+    },
+    execution::memory_pool::MemoryPool,
+    object_store::ObjectStore,
+    physical_expr::{PhysicalExpr, projection::ProjectionExprs},
+    physical_expr_adapter::DefaultPhysicalExprAdapterFactory,
+    physical_plan::{apply_expression_roots, metrics::ExecutionPlanMetricsSet},
+};
+
+use crate::{opened::FileCache, opener::EntasisOpener};
+
+/// Rows of a batch where the session doesn't say.
+const BATCH_ROWS: usize = 8192;
+
+/// Reads `.ent` files for DataFusion.
+#[derive(Clone)]
+pub struct EntasisSource {
+    table: TableSchema,
+    projection: ProjectionExprs,
+    batch_rows: usize,
+    files: Arc<FileCache>,
+    memory: Option<Arc<dyn MemoryPool>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl EntasisSource {
+    /// A source of tables with this schema.
+    pub fn new(table: impl Into<TableSchema>) -> Self {
+        Self::with_files(table.into(), Arc::default())
+    }
+
+    /// A source that shares open files with others.
+    pub(crate) fn with_files(table: TableSchema, files: Arc<FileCache>) -> Self {
+        let schema = table.table_schema();
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let projection = ProjectionExprs::from_indices(&columns, schema);
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { table, projection, batch_rows: BATCH_ROWS, files, memory: None, metrics }
+    }
+
+    /// The source with a pool to which it accounts for the blocks that it holds.
+    pub fn with_memory_pool(mut self, memory: Arc<dyn MemoryPool>) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+}
+
+impl fmt::Debug for EntasisSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntasisSource").field("table", &self.table).field("projection", &self.projection).finish()
+    }
+}
+
+impl FileSource for EntasisSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let adapters = config.expr_adapter_factory.clone();
+        Ok(Arc::new(EntasisOpener {
+            files: self.files.clone(),
+            store,
+            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            table: self.table.clone(),
+            projection: self.projection.clone(),
+            output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
+            batch_rows: self.batch_rows,
+            limit: config.limit,
+            memory: self.memory.clone(),
+            partition,
+        }))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.table
+    }
+
+    fn with_batch_size(&self, batch_rows: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_rows, ..self.clone() })
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        "entasis"
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        let projection = self.projection.try_merge(projection)?;
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.projection.iter().map(|column| &column.expr), f)
+    }
+}
