@@ -52,8 +52,9 @@ pub struct Arguments {
     text: TextArguments,
 }
 
+/// How rows are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Shape {
+pub(super) enum Shape {
     Ndjson,
     Csv,
     Table,
@@ -95,7 +96,8 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     Ok(Exit::Good)
 }
 
-fn print(shape: Shape, input: Box<dyn Input>, report: &mut Report<'_>) -> Result<(), Failure> {
+/// Prints a table as it is read.
+pub(super) fn print(shape: Shape, input: Box<dyn Input>, report: &mut Report<'_>) -> Result<(), Failure> {
     let stream = match shape {
         _ if report.json => return print_json(input, report),
         Shape::Table => return print_table(input, report),

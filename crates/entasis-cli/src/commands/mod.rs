@@ -9,6 +9,8 @@ mod demo;
 mod head;
 mod inspect;
 mod schema;
+#[cfg(feature = "sql")]
+mod sql;
 mod stats;
 #[cfg(feature = "text")]
 mod text_arguments;
@@ -65,6 +67,8 @@ enum Command {
     Schema(schema::Arguments),
     Stats(stats::Arguments),
     Verify(verify::Arguments),
+    #[cfg(feature = "sql")]
+    Sql(sql::Arguments),
     Bench(bench::Arguments),
     Demo(demo::Arguments),
 }
@@ -82,6 +86,8 @@ pub fn run(arguments: Arguments, out: &mut dyn Write) -> Result<Exit, Failure> {
         Command::Stats(arguments) => stats::run(&arguments, &mut report),
         Command::Schema(arguments) => schema::run(&arguments, &mut report),
         Command::Verify(arguments) => verify::run(&arguments, &mut report),
+        #[cfg(feature = "sql")]
+        Command::Sql(arguments) => sql::run(&arguments, &mut report),
         Command::Bench(arguments) => bench::run(&arguments, &mut report),
         Command::Demo(arguments) => demo::run(&arguments, &mut report),
     }

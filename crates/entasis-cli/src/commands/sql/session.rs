@@ -1,0 +1,107 @@
+//! DataFusion, set up to find tables by their files' names.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use datafusion::catalog::DynamicFileCatalog;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParser, Statement};
+use tokio::runtime::{Builder, Runtime};
+
+use super::answer::Answer;
+use super::errors::failure;
+use super::tables::PathTables;
+use crate::exit::{Exit, Failure};
+
+/// A session: its tables live as long as it does.
+pub struct Session {
+    runtime: Arc<Runtime>,
+    context: SessionContext,
+}
+
+/// A statement that is ready to run.
+pub struct Query<'a> {
+    session: &'a Session,
+    frame: DataFrame,
+}
+
+impl Session {
+    /// A session with so many threads, and memory for operators if there is a limit.
+    pub fn new(threads: usize, memory_bytes: Option<usize>) -> Result<Self, Failure> {
+        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+        let mut config = SessionConfig::new().with_target_partitions(threads).with_information_schema(true);
+        config.options_mut().sql_parser.collect_spans = true;
+        let mut environment = RuntimeEnvBuilder::new();
+        if let Some(bytes) = memory_bytes {
+            environment = environment.with_memory_limit(bytes, 1.0);
+        }
+        let set_up = || -> datafusion::common::Result<SessionContext> {
+            let context = SessionContext::new_with_config_rt(config, environment.build_arc()?);
+            entasis_datafusion::register(&context)?;
+            let state = context.state_weak_ref();
+            let tables = Arc::new(PathTables::new(move || Some(state.upgrade()?.read().clone())));
+            let catalogs = context.state().catalog_list().clone();
+            context.register_catalog_list(Arc::new(DynamicFileCatalog::new(catalogs, tables)));
+            Ok(context)
+        };
+        let context = set_up().map_err(|error| failure(&error))?;
+        Ok(Self { runtime: Arc::new(runtime), context })
+    }
+
+    /// The statements of a text.
+    pub fn parse(&self, text: &str) -> Result<VecDeque<Statement>, Failure> {
+        DFParser::parse_sql(text).map_err(|error| failure(&error))
+    }
+
+    /// Plans a statement, and carries it out if it isn't a query.
+    pub fn plan(&self, statement: Statement) -> Result<Query<'_>, Failure> {
+        let frame = async {
+            let plan = self.context.state().statement_to_plan(statement).await?;
+            self.context.execute_logical_plan(plan).await
+        };
+        let frame = self.runtime.block_on(frame).map_err(|error| failure(&error))?;
+        Ok(Query { session: self, frame })
+    }
+
+    /// Names of the tables that were created.
+    pub fn tables(&self) -> Vec<String> {
+        let catalogs = self.context.catalog_names().into_iter().filter_map(|name| self.context.catalog(&name));
+        let schemas = catalogs.flat_map(|catalog| {
+            catalog.schema_names().into_iter().filter_map(move |name| catalog.schema(&name)).collect::<Vec<_>>()
+        });
+        schemas.flat_map(|schema| schema.table_names()).collect()
+    }
+}
+
+impl Query<'_> {
+    /// The rows, as they come; `None` for statements that have none.
+    pub fn answer(&self) -> Result<Option<Answer>, Failure> {
+        if self.frame.schema().fields().is_empty() {
+            return Ok(None);
+        }
+        let runtime = self.session.runtime.clone();
+        let stream = runtime.block_on(self.frame.clone().execute_stream()).map_err(|error| failure(&error))?;
+        Ok(Some(Answer::new(runtime, stream)))
+    }
+
+    /// Runs it to its end for what its plan can tell afterwards.
+    pub fn run_plan(&self) -> Result<Arc<dyn ExecutionPlan>, Failure> {
+        let plan = self.session.runtime.block_on(self.frame.clone().create_physical_plan());
+        let plan = plan.map_err(|error| failure(&error))?;
+        // Streams are begun on the runtime, for they may spawn tasks.
+        let _entered = self.session.runtime.enter();
+        let stream = execute_stream(plan.clone(), self.session.context.task_ctx()).map_err(|error| failure(&error))?;
+        for batch in Answer::new(self.session.runtime.clone(), stream) {
+            batch?;
+        }
+        Ok(plan)
+    }
+}
+
+/// A question that can't be answered as it was put.
+pub fn unanswerable(message: impl Into<String>) -> Failure {
+    Failure::Told { exit: Exit::Usage, message: message.into() }
+}
