@@ -14,6 +14,8 @@ mod kernels;
 mod kinds;
 mod measure;
 mod prices;
+#[cfg(feature = "sql")]
+mod queries;
 #[cfg(feature = "text")]
 mod shares;
 mod source;
@@ -51,7 +53,8 @@ Examples:
   entasis bench filters
   entasis bench prices
   entasis bench ablation data/
-  entasis bench chooser data/";
+  entasis bench chooser data/
+  entasis bench queries tables/ queries.sql";
 
 #[derive(Subcommand)]
 enum Command {
@@ -65,6 +68,8 @@ enum Command {
     Prices(prices::Arguments),
     Ablation(ablation::Arguments),
     Chooser(chooser::Arguments),
+    #[cfg(feature = "sql")]
+    Queries(queries::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -80,6 +85,8 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Prices(arguments) => prices::run(arguments, report),
         Command::Ablation(arguments) => ablation::run(arguments, report),
         Command::Chooser(arguments) => chooser::run(arguments, report),
+        #[cfg(feature = "sql")]
+        Command::Queries(arguments) => queries::run(arguments, report),
     }
 }
 

@@ -19,6 +19,8 @@ use crate::exit::{Exit, Failure};
 use crate::format::Format;
 use crate::output::{self, Encoding, OutputOptions};
 
+pub use self::errors::failure;
+
 use self::answer::Answer;
 use self::session::Session;
 
