@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 18] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -33,7 +33,9 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["bench", "embeddings"],
         &["bench", "access"],
         &["bench", "kernels"],
+        &["bench", "filters"],
         &["bench", "prices"],
+        &["bench", "queries"],
         &["bench", "ablation"],
         &["bench", "chooser"],
         &["demo"],

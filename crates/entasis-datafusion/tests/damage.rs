@@ -1,5 +1,7 @@
 //! Files that are damaged, and files that change under a query.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
+
 mod common;
 
 use std::sync::Arc;

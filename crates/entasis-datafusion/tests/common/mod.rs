@@ -1,5 +1,6 @@
 //! What the tests share.
 #![allow(dead_code, reason = "every test uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
 use std::{
     path::{Path, PathBuf},

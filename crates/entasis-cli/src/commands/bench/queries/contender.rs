@@ -104,7 +104,9 @@ impl Contender {
     fn add(&self, name: &str, path: &Path) -> Result<(), Failure> {
         let is_parquet = path.extension().is_some_and(|extension| extension == "parquet");
         let options = match is_parquet {
-            true => ListingOptions::new(Arc::new(ParquetFormat::default().with_options(self.context.state().table_options().parquet.clone()))),
+            true => ListingOptions::new(Arc::new(
+                ParquetFormat::default().with_options(self.context.state().table_options().parquet.clone()),
+            )),
             false => ListingOptions::new(Arc::new(EntasisFormat::default())),
         };
         let added = self.runtime.block_on(async {
@@ -130,7 +132,8 @@ impl Contender {
     /// What the rows of a query are ordered by that a limit cuts, or nothing for each row if they have no order; `None` if no limit
     /// cuts them.
     pub fn keys(&self, sql: &str) -> Result<Option<Run>, Failure> {
-        let plan = self.runtime.block_on(self.context.sql(sql)).map_err(|error| failure(&error))?.into_unoptimized_plan();
+        let plan =
+            self.runtime.block_on(self.context.sql(sql)).map_err(|error| failure(&error))?.into_unoptimized_plan();
         let LogicalPlan::Limit(limit) = &plan else { return Ok(None) };
         let mut below = &limit.input;
         while let LogicalPlan::Projection(projection) = below.as_ref() {
@@ -149,10 +152,7 @@ impl Contender {
         self.measured(async || Ok(DataFrame::new(self.context.state(), keyed.clone()))).map(Some)
     }
 
-    fn measured(
-        &self,
-        frame: impl AsyncFn() -> Result<DataFrame, DataFusionError>,
-    ) -> Result<Run, Failure> {
+    fn measured(&self, frame: impl AsyncFn() -> Result<DataFrame, DataFusionError>) -> Result<Run, Failure> {
         let (begin, begin_cpu) = (Instant::now(), cpu_seconds());
         let ran = self.runtime.block_on(async {
             let plan = frame().await?.create_physical_plan().await?;
@@ -168,7 +168,8 @@ impl Contender {
 
 /// What the scans below have read.
 fn bytes_read(plan: &dyn ExecutionPlan) -> u64 {
-    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name("bytes_scanned")).map_or(0, |value| value.as_usize());
+    let own =
+        plan.metrics().and_then(|metrics| metrics.sum_by_name("bytes_scanned")).map_or(0, |value| value.as_usize());
     own as u64 + plan.children().into_iter().map(|child| bytes_read(&**child)).sum::<u64>()
 }
 
@@ -185,11 +186,7 @@ pub fn is_query(sql: &str) -> bool {
 }
 
 /// What `make` makes of a table, unless it is there already and newer than the table.
-fn made_anew(
-    path: &Path,
-    made: &Path,
-    make: fn(&Path, &Path) -> Result<(), Failure>,
-) -> Result<PathBuf, Failure> {
+fn made_anew(path: &Path, made: &Path, make: fn(&Path, &Path) -> Result<(), Failure>) -> Result<PathBuf, Failure> {
     let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let table = modified(path).map_err(|error| Failure::io(path, &error))?;
     if !modified(made).is_ok_and(|made| made > table) {

@@ -65,7 +65,8 @@ impl Figures {
             })
             .collect();
         let better = |value: fn(&OfContender) -> f64| {
-            let best = (1..contenders.len()).min_by(|&left, &right| value(&contenders[left]).total_cmp(&value(&contenders[right])));
+            let best = (1..contenders.len())
+                .min_by(|&left, &right| value(&contenders[left]).total_cmp(&value(&contenders[right])));
             best.unwrap_or(0)
         };
         let best = &runs[better(|one| one.cpu)].1;
@@ -92,7 +93,8 @@ impl Figures {
     }
 
     pub fn to_json(&self) -> Value {
-        let contenders: Map<String, Value> = self.contenders.iter().map(|one| (one.name.replace(' ', "_"), one.to_json())).collect();
+        let contenders: Map<String, Value> =
+            self.contenders.iter().map(|one| (one.name.replace(' ', "_"), one.to_json())).collect();
         json!({
             "query": self.number,
             "sql": self.sql,

@@ -153,10 +153,13 @@ fn measure(arguments: &Arguments, number: usize, sql: &str, contenders: &[Conten
 }
 
 fn print(out: &mut dyn Write, all: &[Figures]) -> Result<(), Failure> {
-    writeln!(out, "CPU time of queries in DataFusion, planning included; Entasis over the better way to read Parquet\n")?;
-    let names: Vec<String> = all.first().map_or(Vec::new(), |one| {
-        one.contenders.iter().map(|contender| format!(">{}, ms", contender.name)).collect()
-    });
+    writeln!(
+        out,
+        "CPU time of queries in DataFusion, planning included; Entasis over the better way to read Parquet\n"
+    )?;
+    let names: Vec<String> = all
+        .first()
+        .map_or(Vec::new(), |one| one.contenders.iter().map(|contender| format!(">{}, ms", contender.name)).collect());
     let mut headings = vec![">query", "answer", ">rows"];
     headings.extend(names.iter().map(String::as_str));
     headings.extend([">ratio", ">95 %", ">unplanned", ">bytes read"]);

@@ -57,7 +57,13 @@ fn bars(all: &[Figures]) -> String {
         let _ = write!(svg, "<text class=name x='-8' y='{:.1}'>{}</text>", middle + 4.0, one.number);
         let _ = write!(svg, "<rect class={kind} x='0' y='{:.1}' width='{end:.1}' height='{:.1}'/>", y + 3.0, ROW - 6.0);
         let _ = write!(svg, "<line class=spread x1='{low:.1}' x2='{high:.1}' y1='{middle:.1}' y2='{middle:.1}'/>");
-        let _ = write!(svg, "<text class=value x='{:.1}' y='{:.1}'>{:.2}</text>", high + 6.0, middle + 4.0, one.ratio.median);
+        let _ = write!(
+            svg,
+            "<text class=value x='{:.1}' y='{:.1}'>{:.2}</text>",
+            high + 6.0,
+            middle + 4.0,
+            one.ratio.median
+        );
     }
     svg + "</svg>"
 }
