@@ -111,6 +111,7 @@ fn plans_are_shown_with_what_they_measured() {
     let place = with_tables();
     let plan = place.good(&["sql", "--explain", "select city from 't.ent' where price > 3 and length(city) > 4"]);
     assert!(plan.contains("DataSourceExec") && plan.contains("output_rows="), "{plan}");
+    assert!(plan.contains("no encoded answer for character_length()") && plan.contains("fell encoded"), "{plan}");
     assert!(place.json(&["sql", "--explain", "select 1"])["plan"].is_array());
 }
 

@@ -1,4 +1,4 @@
-//! DataFusion on Entasis: `.ent` files as tables.
+//! DataFusion on Entasis: `.ent` files as tables, and predicates answered on encoded values.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -21,6 +21,7 @@ mod error;
 mod factory;
 mod format;
 mod memory;
+mod metrics;
 mod needed;
 mod opened;
 mod opener;
@@ -30,6 +31,7 @@ mod schema;
 mod sink;
 mod source;
 mod statistics;
+mod translate;
 
 pub use factory::{EntasisFormatFactory, EntasisTableFactory, register};
 pub use format::EntasisFormat;

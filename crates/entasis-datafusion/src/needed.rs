@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_schema::{DataType, Fields, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use datafusion::{
     common::{
         Result, ScalarValue,
@@ -45,6 +45,11 @@ impl Needed {
         Projection::of_selected(selected(&self.0))
     }
 
+    /// The types of the columns of [`Self::projection`]: structs have the fields that are needed.
+    pub fn types(&self, file: &Schema) -> Vec<DataType> {
+        self.0.iter().map(|(&column, part)| part_type(file.field(column).data_type(), part)).collect()
+    }
+
     /// `expression` for batches of [`Self::projection`] instead of whole rows of the file.
     pub fn reassign(&self, expression: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         let place = |column: usize| self.0.keys().position(|&needed| needed == column);
@@ -76,6 +81,19 @@ fn selected(parts: &BTreeMap<usize, Part>) -> Vec<Selected> {
         Part::Fields(fields) => Selected { column, fields: Some(selected(fields)) },
     };
     parts.iter().map(select).collect()
+}
+
+fn part_type(data_type: &DataType, part: &Part) -> DataType {
+    match (data_type, part) {
+        (DataType::Struct(fields), Part::Fields(parts)) => {
+            let field = |(&index, part): (&usize, &Part)| {
+                let field: &Field = &fields[index];
+                field.clone().with_data_type(part_type(field.data_type(), part))
+            };
+            DataType::Struct(parts.iter().map(field).collect())
+        }
+        _ => data_type.clone(),
+    }
 }
 
 /// The number of the column that `expression` is, and those of fields in structs; `None` if it is anything else.

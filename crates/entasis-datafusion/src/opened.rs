@@ -14,8 +14,10 @@ use datafusion::{
     common::Result,
     object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore},
 };
-use entasis::{AsyncReader, ReadLimits, ReadRequest, Reader, SortColumn, source::FileSource};
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use entasis::{
+    AsyncReader, AsyncScan, Condition, ReadLimits, Reader, Scan, ScanRequest, SortColumn, scan::ScanMetrics,
+    source::FileSource,
+};
 use tokio::sync::OnceCell;
 
 use crate::error::{external, replaced};
@@ -145,28 +147,54 @@ impl OpenFile {
         }
     }
 
-    /// Rows in order. Local files are read and decoded where the stream is polled. After each batch it is checked that
-    /// the file is still the one that was opened.
-    pub async fn read(self: Arc<Self>, request: ReadRequest) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let stream = match &self.handle {
-            Handle::Local(local) => {
-                let batches = local.reader.read(request).map_err(external)?;
-                futures::stream::iter(batches.map(|batch| batch.map_err(external))).boxed()
-            }
-            Handle::Remote(reader) => {
-                let batches = reader.read(request).await.map_err(external)?;
-                batches.into_stream().map_err(external).boxed()
-            }
-        };
-        Ok(stream.map(move |batch| self.check_version().and(batch)).boxed())
+    /// Begins a scan. Local files are read and decoded where batches are asked for.
+    pub async fn scan(&self, request: ScanRequest) -> Result<FileScan> {
+        Ok(match &self.handle {
+            Handle::Local(local) => FileScan::Local(Box::new(local.reader.scan(request).map_err(external)?)),
+            Handle::Remote(reader) => FileScan::Remote(Box::new(reader.scan(request).await.map_err(external)?)),
+        })
     }
 
     /// Fails if the file isn't the one any more that was opened. Through stores every request is for that version anyway.
-    fn check_version(&self) -> Result<()> {
+    pub fn check_version(&self) -> Result<()> {
         let Handle::Local(local) = &self.handle else { return Ok(()) };
         let same = std::fs::metadata(&local.path)
             .is_ok_and(|now| now.len() == local.size_bytes && now.modified().ok() == local.modified);
         if same { Ok(()) } else { Err(replaced(local.reader.name())) }
+    }
+}
+
+/// A scan that is under way. Dropped, it ends.
+pub(crate) enum FileScan {
+    Local(Box<Scan>),
+    Remote(Box<AsyncScan>),
+}
+
+impl FileScan {
+    /// The next batch; `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let next = match self {
+            FileScan::Local(scan) => scan.next(),
+            FileScan::Remote(scan) => scan.next().await,
+        };
+        next.transpose().map_err(external)
+    }
+
+    /// Asks the rows to come for another condition.
+    pub async fn set_condition(&mut self, condition: &Condition) -> Result<()> {
+        let set = match self {
+            FileScan::Local(scan) => scan.set_condition(condition),
+            FileScan::Remote(scan) => scan.set_condition(condition).await,
+        };
+        set.map_err(external)
+    }
+
+    /// What it did so far.
+    pub fn metrics(&self) -> ScanMetrics {
+        match self {
+            FileScan::Local(scan) => scan.metrics(),
+            FileScan::Remote(scan) => scan.metrics(),
+        }
     }
 }
 

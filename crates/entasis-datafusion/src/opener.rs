@@ -1,6 +1,6 @@
 //! A file, or some rows of it, as a stream of batches with the columns of the plan.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
@@ -11,22 +11,26 @@ use datafusion::{
         physical_plan::{FileOpenFuture, FileOpener},
         table_schema::TableSchema,
     },
-    execution::memory_pool::{MemoryConsumer, MemoryPool},
+    execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation},
     object_store::ObjectStore,
     physical_expr::{PhysicalExpr, projection::ProjectionExprs, simplifier::PhysicalExprSimplifier},
     physical_expr_adapter::{
         PhysicalExprAdapterFactory, replace_columns_with_literals, rewrite::rewrite_input_file_name_in_projection,
     },
+    physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr},
+    physical_plan::metrics::ExecutionPlanMetricsSet,
 };
-use entasis::ReadRequest;
+use entasis::{Condition, ScanRequest};
 use futures::{StreamExt, stream::BoxStream};
 
 use crate::{
     memory::held_bytes,
+    metrics::Counters,
     needed::Needed,
-    opened::{FileCache, OpenFile},
+    opened::{FileCache, FileScan, OpenFile},
     ranges::rows_of,
     schema::{read_schema, strings_of},
+    translate::condition_of,
 };
 
 /// Opens the files of one partition.
@@ -40,7 +44,10 @@ pub(crate) struct EntasisOpener {
     /// The schema of every batch.
     pub output: SchemaRef,
     pub batch_rows: usize,
+    /// What rows must pass, on the table's columns.
+    pub predicate: Option<Arc<dyn PhysicalExpr>>,
     pub limit: Option<usize>,
+    pub metrics: ExecutionPlanMetricsSet,
     pub memory: Option<Arc<dyn MemoryPool>>,
     pub partition: usize,
 }
@@ -58,33 +65,45 @@ impl EntasisOpener {
         let strings = strings_of(self.table.file_schema());
         let physical = Arc::new(read_schema(opened.schema(), strings));
         let columns = self.adapt_projection(&file, &physical)?;
+        let predicate = self.predicate_now(&file, &physical)?;
+        let touched = Needed::of(columns.iter().chain(&predicate), &physical).projection();
         let needed = Needed::of(&columns, &physical);
         let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
-        let rows = self.rows(&file, &opened);
-        let projection = needed.projection();
+        let rows = match &file.range {
+            Some(range) => rows_of(range, file.object_meta.size, opened.row_group_rows()),
+            None => 0..opened.rows(),
+        };
         let held = match &self.memory {
             None => None,
             Some(pool) => {
                 let reservation = MemoryConsumer::new(format!("EntasisScan[{}]", self.partition)).register(pool);
-                reservation.try_grow(opened.call(|reader| held_bytes(reader, &projection, &rows)).await?)?;
+                reservation.try_grow(opened.call(|reader| held_bytes(reader, &touched, &rows)).await?)?;
                 Some(reservation)
             }
         };
-        let request = ReadRequest {
-            projection,
+        let generation = self.predicate.as_ref().map_or(0, snapshot_generation);
+        let request = ScanRequest {
+            projection: needed.projection(),
+            condition: condition(predicate.as_ref(), &physical)?,
             rows: Some(rows),
+            limit: self.limit.map(|limit| limit as u64),
             batch_rows: self.batch_rows,
             strings,
-            ..ReadRequest::default()
         };
-        let batches = opened.read(request).await?;
-        let output = self.output;
-        let batches = batches.map(move |batch| {
-            // Given back when the stream ends or is dropped.
-            let _held = &held;
-            project(&batch?, &columns, &output)
+        let scan = opened.scan(request).await?;
+        let counters = Counters::new(&self.metrics, self.partition);
+        let reading =
+            Reading { opener: self, file, opened, physical, scan, generation, columns, counters, _held: held };
+        let batches = futures::stream::try_unfold(reading, |mut reading| async move {
+            Ok(reading.next().await?.map(|batch| (batch, reading)))
         });
         Ok(batches.boxed())
+    }
+
+    /// What is asked of the rows of this file, as it stands now: some of it may come from operators that are running.
+    fn predicate_now(&self, file: &PartitionedFile, physical: &SchemaRef) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let Some(predicate) = &self.predicate else { return Ok(None) };
+        self.adapt(snapshot_physical_expr(predicate.clone())?, file, physical).map(Some)
     }
 
     /// The plan's columns in terms of this file's.
@@ -118,18 +137,50 @@ impl EntasisOpener {
         let expression = self.adapters.create(logical.clone(), physical.clone())?.rewrite(expression)?;
         PhysicalExprSimplifier::new(physical).simplify(expression)
     }
+}
 
-    /// The rows of the file that are wanted.
-    fn rows(&self, file: &PartitionedFile, opened: &OpenFile) -> Range<u64> {
-        let mut rows = match &file.range {
-            Some(range) => rows_of(range, file.object_meta.size, opened.row_group_rows()),
-            None => 0..opened.rows(),
-        };
-        if let Some(limit) = self.limit {
-            rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
-        }
-        rows
+/// A file that is being read.
+struct Reading {
+    opener: EntasisOpener,
+    file: PartitionedFile,
+    opened: Arc<OpenFile>,
+    physical: SchemaRef,
+    scan: FileScan,
+    /// Which version of the predicate the scan has; 0 for one that never changes.
+    generation: u64,
+    columns: Vec<Arc<dyn PhysicalExpr>>,
+    counters: Counters,
+    /// Given back when the stream is dropped.
+    _held: Option<MemoryReservation>,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.follow_predicate().await?;
+        let batch = self.scan.next().await;
+        self.counters.set(&self.scan.metrics());
+        // Bytes of another file may be why a batch can't be read.
+        self.opened.check_version()?;
+        batch?.map(|batch| project(&batch, &self.columns, &self.opener.output)).transpose()
     }
+
+    /// Tells the scan of a predicate that has changed since: joins and `ORDER BY … LIMIT` make theirs stricter as they go along.
+    async fn follow_predicate(&mut self) -> Result<()> {
+        let generation = match &self.opener.predicate {
+            Some(predicate) if self.generation != 0 => snapshot_generation(predicate),
+            _ => return Ok(()),
+        };
+        if generation != self.generation {
+            let predicate = self.opener.predicate_now(&self.file, &self.physical)?;
+            self.scan.set_condition(&condition(predicate.as_ref(), &self.physical)?).await?;
+            self.generation = generation;
+        }
+        Ok(())
+    }
+}
+
+fn condition(predicate: Option<&Arc<dyn PhysicalExpr>>, physical: &SchemaRef) -> Result<Condition> {
+    predicate.map_or(Ok(Condition::Always(true)), |predicate| condition_of(predicate, physical))
 }
 
 /// The plan's columns of a batch.

@@ -3,19 +3,23 @@
 use std::{fmt, sync::Arc};
 
 use datafusion::{
-    common::{Result, tree_node::TreeNodeRecursion},
+    common::{Result, config::ConfigOptions, tree_node::TreeNodeRecursion},
     datasource::{
         physical_plan::{FileOpener, FileScanConfig, FileSource},
         table_schema::TableSchema,
     },
     execution::memory_pool::MemoryPool,
     object_store::ObjectStore,
-    physical_expr::{PhysicalExpr, projection::ProjectionExprs},
+    physical_expr::{PhysicalExpr, conjunction_opt, projection::ProjectionExprs},
     physical_expr_adapter::DefaultPhysicalExprAdapterFactory,
-    physical_plan::{apply_expression_roots, metrics::ExecutionPlanMetricsSet},
+    physical_plan::{
+        DisplayFormatType, apply_expression_roots,
+        filter_pushdown::{FilterPushdownPropagation, PushedDown},
+        metrics::ExecutionPlanMetricsSet,
+    },
 };
 
-use crate::{opened::FileCache, opener::EntasisOpener};
+use crate::{opened::FileCache, opener::EntasisOpener, translate::why_left};
 
 /// Rows of a batch where the session doesn't say.
 const BATCH_ROWS: usize = 8192;
@@ -25,6 +29,10 @@ const BATCH_ROWS: usize = 8192;
 pub struct EntasisSource {
     table: TableSchema,
     projection: ProjectionExprs,
+    /// What rows must pass, all of it: the engine doesn't ask again.
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// Predicates that are left to the engine, and why.
+    left: Vec<String>,
     batch_rows: usize,
     files: Arc<FileCache>,
     memory: Option<Arc<dyn MemoryPool>>,
@@ -43,7 +51,16 @@ impl EntasisSource {
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let projection = ProjectionExprs::from_indices(&columns, schema);
         let metrics = ExecutionPlanMetricsSet::new();
-        Self { table, projection, batch_rows: BATCH_ROWS, files, memory: None, metrics }
+        Self {
+            table,
+            projection,
+            predicate: None,
+            left: Vec::new(),
+            batch_rows: BATCH_ROWS,
+            files,
+            memory: None,
+            metrics,
+        }
     }
 
     /// The source with a pool to which it accounts for the blocks that it holds.
@@ -75,7 +92,9 @@ impl FileSource for EntasisSource {
             projection: self.projection.clone(),
             output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
             batch_rows: self.batch_rows,
+            predicate: self.predicate.clone(),
             limit: config.limit,
+            metrics: self.metrics.clone(),
             memory: self.memory.clone(),
             partition,
         }))
@@ -106,10 +125,55 @@ impl FileSource for EntasisSource {
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }
 
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.predicate.clone()
+    }
+
+    /// Takes predicates that it then answers exactly, and says of the others why it doesn't.
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let mut source = self.clone();
+        let mut results = Vec::with_capacity(filters.len());
+        let mut taken = Vec::with_capacity(filters.len() + 1);
+        taken.extend(self.predicate.clone());
+        for filter in filters {
+            match why_left(&filter) {
+                None => {
+                    taken.push(filter);
+                    results.push(PushedDown::Yes);
+                }
+                Some(reason) => {
+                    source.left.push(format!("{filter} ({reason})"));
+                    results.push(PushedDown::No);
+                }
+            }
+        }
+        source.predicate = conjunction_opt(taken);
+        let node: Arc<dyn FileSource> = Arc::new(source);
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(results).with_updated_node(node))
+    }
+
+    fn fmt_extra(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, between) = match kind {
+            DisplayFormatType::TreeRender => ("", "\n"),
+            DisplayFormatType::Default | DisplayFormatType::Verbose => (", ", ""),
+        };
+        if let Some(predicate) = &self.predicate {
+            write!(f, "{before}predicate={predicate}{between}")?;
+        }
+        if !self.left.is_empty() {
+            write!(f, "{before}left_to_the_engine=[{}]{between}", self.left.join(", "))?;
+        }
+        Ok(())
+    }
+
     fn apply_expressions(
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.projection.iter().map(|column| &column.expr), f)
+        apply_expression_roots(self.predicate.iter().chain(self.projection.iter().map(|column| &column.expr)), f)
     }
 }

@@ -1,5 +1,7 @@
 //! Tables of `.ent` files give what the same rows give as Parquet.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::sync::Arc;

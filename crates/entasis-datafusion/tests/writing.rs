@@ -1,5 +1,7 @@
 //! `COPY … TO` and `INSERT INTO`.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use common::*;

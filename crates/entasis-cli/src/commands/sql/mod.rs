@@ -79,7 +79,8 @@ Examples:
   entasis sql \"copy (select * from 'trips.csv') to 'trips.ent'\"
   entasis sql < statements.sql
 
-JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]} for each answer; with --explain {\"plan\"}";
+JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]} for each answer;
+  with --explain {\"plan\": [line], \"scans\": [{\"file\", \"counts\"}]}";
 
 /// Answers what is asked: by the arguments, by standard input, or at the terminal.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
