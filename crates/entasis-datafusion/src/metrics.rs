@@ -3,14 +3,17 @@
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use entasis::scan::ScanMetrics;
 
+/// What a counter counts.
+type Of = fn(&ScanMetrics) -> u64;
+
 /// Counters of one file's scan; DataFusion adds up those of all files and partitions.
 pub(crate) struct Counters {
-    counts: Vec<(Count, fn(&ScanMetrics) -> u64)>,
+    counts: Vec<(Count, Of)>,
     seen: ScanMetrics,
 }
 
 /// Each with its name; rows that fall on a rung aren't seen by the next.
-const COUNTS: &[(&str, fn(&ScanMetrics) -> u64)] = &[
+const COUNTS: &[(&str, Of)] = &[
     ("rows_scanned", |metrics| metrics.rows),
     ("rows_fallen_by_zones", |metrics| metrics.rows_fallen_by_zones),
     ("rows_fallen_encoded", |metrics| metrics.rows_fallen_encoded),
