@@ -1,6 +1,6 @@
 //! The blocks that a scan has open, and what is taken out of them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
@@ -35,6 +35,14 @@ pub(super) struct Rows {
     pub alive: Selection,
 }
 
+/// Blocks of one column.
+struct Needs<'c> {
+    column: &'c ReadColumn,
+    group: Group,
+    /// Ascending.
+    blocks: Vec<usize>,
+}
+
 impl Blocks {
     /// No open block yet of the file of `reader`, to be read from `source`.
     pub fn new(reader: Reader, source: Arc<CountedSource>) -> Self {
@@ -43,15 +51,40 @@ impl Blocks {
     }
 
     /// Opens what isn't open of the blocks of columns that hold living rows and that `is_needed`. All their bytes are asked for
-    /// together.
+    /// together; if any lack, so are those for the rows `ahead`, of the same row group.
     pub fn open<'c>(
         &mut self,
-        columns: impl Iterator<Item = &'c ReadColumn>,
+        columns: impl Iterator<Item = &'c ReadColumn> + Clone,
         rows: &[Rows],
+        ahead: &[Rows],
         is_needed: impl Fn(&ReadColumn, &BlockPart<'_>) -> bool,
     ) -> Result<()> {
-        let Some(group) = rows.first().map(|rows| rows.group) else { return Ok(()) };
-        let mut needs: Vec<(&ReadColumn, Vec<usize>)> = Vec::new();
+        let mut needs = self.needs(columns.clone(), rows, &is_needed)?;
+        if self.lacks(&needs)?.is_empty() {
+            return Ok(());
+        }
+        if !ahead.is_empty() {
+            needs = self.needs(columns, &[rows, ahead].concat(), &is_needed)?;
+        }
+        let mut read = self.opener.source.read_many(&self.lacks(&needs)?)?.into_iter();
+        let mut opened = Ok(());
+        for Needs { column, group, blocks } in needs {
+            let chunk = chunk_of(&self.reader, column, group.number, group.rows)?;
+            let open = self.open.entry(column.key).or_default();
+            opened = opened.and(open.open(&self.opener, column, group.number, chunk, &blocks, &mut read));
+        }
+        opened
+    }
+
+    /// The blocks of columns that hold living rows and are needed, each column once.
+    fn needs<'c>(
+        &self,
+        columns: impl Iterator<Item = &'c ReadColumn>,
+        rows: &[Rows],
+        is_needed: &impl Fn(&ReadColumn, &BlockPart<'_>) -> bool,
+    ) -> Result<Vec<Needs<'c>>> {
+        let Some(group) = rows.first().map(|rows| rows.group) else { return Ok(Vec::new()) };
+        let mut needs: Vec<Needs<'c>> = Vec::new();
         for column in columns {
             let chunk = chunk_of(&self.reader, column, group.number, group.rows)?;
             let mut blocks = Vec::new();
@@ -59,28 +92,40 @@ impl Blocks {
                 let parts = rows.vectors.blocks(chunk);
                 blocks.extend(parts.filter(|part| rows.are_in(part) && is_needed(column, part)).map(|part| part.block));
             }
-            match needs.iter_mut().find(|(other, _)| other.key == column.key) {
-                Some((_, others)) => others.extend(blocks),
-                None => needs.push((column, blocks)),
+            match needs.iter_mut().find(|other| other.column.key == column.key) {
+                Some(other) => other.blocks.extend(blocks),
+                None => needs.push(Needs { column, group, blocks }),
             }
         }
-        let mut ranges = Vec::new();
-        needs.retain(|(_, blocks)| !blocks.is_empty());
-        for (column, blocks) in &mut needs {
+        needs.retain(|need| !need.blocks.is_empty());
+        for Needs { blocks, .. } in &mut needs {
             blocks.sort_unstable();
             blocks.dedup();
+        }
+        Ok(needs)
+    }
+
+    /// What must be read for them.
+    fn lacks(&self, needs: &[Needs<'_>]) -> Result<Vec<Range<u64>>> {
+        let mut ranges = Vec::new();
+        let none = OpenColumn::default();
+        for Needs { column, group, blocks } in needs {
             let chunk = chunk_of(&self.reader, column, group.number, group.rows)?;
-            let open = self.open.entry(column.key).or_default();
+            let open = self.open.get(&column.key).unwrap_or(&none);
             ranges.extend(open.lacks(&self.opener, column, group.number, chunk, blocks)?);
         }
-        let mut read = self.opener.source.read_many(&ranges)?.into_iter();
-        let mut opened = Ok(());
-        for (column, blocks) in needs {
-            let chunk = chunk_of(&self.reader, column, group.number, group.rows)?;
-            let open = self.open.entry(column.key).or_default();
-            opened = opened.and(open.open(&self.opener, column, group.number, chunk, &blocks, &mut read));
+        Ok(ranges)
+    }
+
+    /// Bytes in the file of the blocks of columns that hold living rows.
+    pub fn size_bytes<'c>(&self, columns: impl Iterator<Item = &'c ReadColumn>, rows: &Rows) -> Result<u64> {
+        let mut size_bytes = 0;
+        for column in columns {
+            let chunk = chunk_of(&self.reader, column, rows.group.number, rows.group.rows)?;
+            let parts = rows.vectors.blocks(chunk).filter(|part| rows.are_in(part));
+            size_bytes += parts.map(|part| part.reference.size_bytes).sum::<u64>();
         }
-        opened
+        Ok(size_bytes)
     }
 
     /// Closes what lies before a row of a row group.

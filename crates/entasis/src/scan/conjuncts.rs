@@ -8,7 +8,7 @@ use entasis_encoding::{Comparison, FilterWork, Physical, Predicate};
 use super::{
     blocks::{Blocks, Rows},
     metrics::ConditionMetrics,
-    prepared::{Leaf, Prepared, PreparedExpression},
+    prepared::{BlockPart, Leaf, Prepared, PreparedExpression},
     zones::Verdict,
 };
 use crate::{
@@ -52,18 +52,6 @@ impl Conjunct {
         (self.prepared.has_expression(), cost / (1.0 - passing).max(1e-6))
     }
 
-    /// Opens the blocks that the condition needs for living rows. Expressions among others open theirs when they are asked.
-    pub fn open(&self, blocks: &mut Blocks, rows: &Rows) -> Result<()> {
-        let mut leaves = Vec::new();
-        self.prepared.leaves(&mut leaves);
-        let columns = leaves.iter().map(|leaf| &leaf.column);
-        let is_needed = |column: &ReadColumn, part: &super::prepared::BlockPart<'_>| {
-            let of_column = leaves.iter().filter(|leaf| leaf.column.key == column.key);
-            of_column.into_iter().any(|leaf| leaf.verdict(part.reference) == Verdict::Some)
-        };
-        blocks.open(columns, std::slice::from_ref(rows), is_needed)
-    }
-
     /// Keeps the rows that pass.
     pub fn apply(&mut self, blocks: &mut Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
         let asked = rows.alive.count();
@@ -74,6 +62,17 @@ impl Conjunct {
         self.metrics.rows_passed += rows.alive.count() as u64;
         Ok(())
     }
+}
+
+/// Opens the blocks that conditions need for living rows, and while at it for those ahead. Expressions open theirs when they are asked.
+pub(super) fn open(conjuncts: &[Conjunct], blocks: &mut Blocks, rows: &Rows, ahead: &[Rows]) -> Result<()> {
+    let mut leaves = Vec::new();
+    conjuncts.iter().for_each(|conjunct| conjunct.prepared.leaves(&mut leaves));
+    let is_needed = |column: &ReadColumn, part: &BlockPart<'_>| {
+        let mut of_column = leaves.iter().filter(|leaf| leaf.column.key == column.key);
+        of_column.any(|leaf| leaf.verdict(part.reference) == Verdict::Some)
+    };
+    blocks.open(leaves.iter().map(|leaf| &leaf.column), std::slice::from_ref(rows), ahead, is_needed)
 }
 
 impl Prepared {
@@ -149,7 +148,7 @@ impl Prepared {
 
 impl Leaf {
     fn apply(&self, blocks: &Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
-        let decide = |part: &super::prepared::BlockPart<'_>| self.verdict(part.reference);
+        let decide = |part: &BlockPart<'_>| self.verdict(part.reference);
         if blocks.has_none(&self.column, rows)? {
             if self.without_blocks() == Verdict::None {
                 (0..rows.vectors.count).for_each(|vector| rows.alive.clear(vector));
@@ -169,7 +168,7 @@ impl PreparedExpression {
         if rows.alive.is_empty() {
             return Ok(());
         }
-        blocks.open(self.columns.columns.iter(), std::slice::from_ref(rows), |_, _| true)?;
+        blocks.open(self.columns.columns.iter(), std::slice::from_ref(rows), &[], |_, _| true)?;
         let batch = blocks.batch(&self.columns, &self.schema, std::slice::from_mut(rows))?;
         let passed = self.evaluate(&batch)?;
         let mut asked = 0..batch.num_rows();

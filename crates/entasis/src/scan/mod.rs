@@ -21,7 +21,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use entasis_encoding::{BLOCK_ROWS, FilterWork, Selection, VECTOR_ROWS};
+use entasis_encoding::{BLOCK_ROWS, FilterWork, Selection, VECTOR_ROWS, VectorSelection};
 
 use self::{
     blocks::{Blocks, Rows, batch_of},
@@ -39,7 +39,7 @@ use crate::{
     Projection, Reader, Strings,
     arrow::most_rows,
     error::{Error, Result},
-    read::column::ReadColumns,
+    read::column::{ReadColumn, ReadColumns},
     source::{STORE_REQUEST_BYTES, Source},
 };
 
@@ -48,6 +48,9 @@ const SPARSE_ROWS: usize = 64;
 
 /// So many times 65,536 rows are looked through before what was found in them is put out, however little that is.
 const MOST_PENDING: usize = 32;
+
+/// So many bytes are read ahead of a store that takes its time.
+const READ_AHEAD_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What is scanned for. [`Default`] is every row and column of the file.
 #[derive(Debug, Clone)]
@@ -229,7 +232,8 @@ impl Scan {
     fn is_full(&self) -> bool {
         let is_other = |group: Group| self.found.first().is_some_and(|found| found.group != group);
         let next = self.groups.last().map(|(group, _)| *group);
-        self.found_count >= self.batch_rows.min(self.most_rows)
+        let wanted = if self.is_distant() { self.batch_rows.max(BLOCK_ROWS) } else { self.batch_rows };
+        self.found_count >= wanted.min(self.most_rows)
             || self.found.len() >= MOST_PENDING
             || next.is_some_and(is_other)
             || (self.left == 0 && !self.found.is_empty())
@@ -282,28 +286,37 @@ impl Scan {
         Ok(rows)
     }
 
+    /// Puts the conditions into order, closes what isn't needed any more, and opens what is, as far as that is known.
+    fn begin(&mut self, rows: &Rows) -> Result<()> {
+        self.conjuncts.sort_by(|left, right| {
+            let ((left, cost), (right, other)) = (left.rank(), right.rank());
+            left.cmp(&right).then(cost.total_cmp(&other))
+        });
+        let columns: Vec<_> = self.conjuncts.iter().flat_map(|conjunct| conjunct.prepared.columns()).collect();
+        for column in &columns {
+            let first = self.found.first().map_or(rows.vectors.first_row, |found| found.vectors.first_row);
+            self.blocks.close_before(rows.group.number, column, first, rows.group.rows)?;
+        }
+        // A store takes longer to answer than to send a block more.
+        if self.is_distant() {
+            let ahead = self.ahead(rows, &columns)?;
+            conjuncts::open(&self.conjuncts, &mut self.blocks, rows, &ahead)?;
+        }
+        Ok(())
+    }
+
     /// Asks the current rows for every condition that they haven't passed yet.
     fn ask(&mut self) -> Result<()> {
-        let Some((rows, passed)) = &mut self.current else { return Ok(()) };
-        if *passed == 0 {
-            self.conjuncts.sort_by(|left, right| {
-                let ((left, cost), (right, other)) = (left.rank(), right.rank());
-                left.cmp(&right).then(cost.total_cmp(&other))
-            });
-            for column in self.conjuncts.iter().flat_map(|conjunct| conjunct.prepared.columns()) {
-                let first = self.found.first().map_or(rows.vectors.first_row, |found| found.vectors.first_row);
-                self.blocks.close_before(rows.group.number, column, first, rows.group.rows)?;
-            }
-            // A store takes longer to answer than to send a block more.
-            if self.source.request_bytes() >= STORE_REQUEST_BYTES {
-                self.conjuncts.iter().try_for_each(|conjunct| conjunct.open(&mut self.blocks, rows))?;
-            }
+        if let Some((rows, 0)) = &self.current {
+            self.begin(&rows.clone())?;
         }
-        for conjunct in &mut self.conjuncts[*passed..] {
+        let Some((rows, passed)) = &mut self.current else { return Ok(()) };
+        for index in *passed..self.conjuncts.len() {
             if rows.alive.is_empty() {
                 break;
             }
-            conjunct.open(&mut self.blocks, rows)?;
+            conjuncts::open(&self.conjuncts[index..=index], &mut self.blocks, rows, &[])?;
+            let conjunct = &mut self.conjuncts[index];
             let before = rows.alive.count() as u64;
             let mut asked = rows.clone();
             conjunct.apply(&mut self.blocks, &mut asked, &mut self.work)?;
@@ -316,6 +329,42 @@ impl Scan {
             }
         }
         Ok(())
+    }
+
+    /// True of a store somewhere else: each request takes its time, however little it asks for.
+    fn is_distant(&self) -> bool {
+        (STORE_REQUEST_BYTES..u64::MAX).contains(&self.source.request_bytes())
+    }
+
+    /// The rows behind these, of the same row group, as zones leave them, as far as the blocks of columns have so many bytes as are
+    /// read ahead.
+    fn ahead(&self, rows: &Rows, columns: &[&ReadColumn]) -> Result<Vec<Rows>> {
+        let Some((group, asked)) = self.groups.last().filter(|(group, _)| *group == rows.group) else {
+            return Ok(Vec::new());
+        };
+        let mut asked = asked.clone();
+        let (mut ahead, mut size_bytes) = (Vec::new(), 0);
+        while !asked.is_empty() {
+            let rows = self.ask_zones(cut(*group, &mut asked, self.most_rows).0)?;
+            size_bytes += self.blocks.size_bytes(columns.iter().copied(), &rows)?;
+            if size_bytes > READ_AHEAD_BYTES {
+                break;
+            }
+            ahead.push(rows);
+        }
+        Ok(ahead)
+    }
+
+    /// True if zones know that all of these rows pass.
+    fn is_certain(&self, rows: &Rows) -> Result<bool> {
+        for conjunct in &self.conjuncts {
+            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, &rows.group, &rows.vectors)?;
+            let mut alive = verdicts.iter().zip(rows.alive.vectors());
+            if alive.any(|(verdict, vector)| *verdict != Verdict::All && *vector != VectorSelection::None) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Keeps rows that passed, as many as the limit leaves.
@@ -363,7 +412,20 @@ impl Scan {
                 self.blocks.close_before(group.number, column, row, group.rows)?;
             }
         }
-        self.blocks.open(self.columns.columns.iter(), &self.found, |_, _| true)?;
+        let ahead = match self.found.last() {
+            Some(last) if self.is_distant() => {
+                let mut ahead = self.ahead(last, &self.columns.columns.iter().collect::<Vec<_>>())?;
+                // Only of rows that all pass it is known what they will need.
+                let mut certain = 0;
+                while certain < ahead.len() && self.is_certain(&ahead[certain])? {
+                    certain += 1;
+                }
+                ahead.truncate(certain);
+                ahead
+            }
+            _ => Vec::new(),
+        };
+        self.blocks.open(self.columns.columns.iter(), &self.found, &ahead, |_, _| true)?;
         self.blocks.batch(&self.columns, &self.schema, &mut self.found)
     }
 }
