@@ -9,7 +9,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_at(Level::detect(), bytes)
 }
 
-/// [`crc32c`] at a given level.
+/// [`crc32c()`] at a given level.
 pub fn crc32c_at(level: Level, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if bytes.len() >= x86::LEAST_BYTES && level.or_scalar() == Level::Avx512 {
