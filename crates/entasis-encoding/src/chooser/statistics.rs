@@ -25,8 +25,8 @@ pub(crate) const SYMBOLS_MIN_BYTES: usize = 2048;
 
 /// Fewer lanes aren't looked at as text.
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
-/// Values that take no more bits could hardly become shorter as text.
-const SERIAL_LEAST_BITS: f64 = 1.4;
+/// Values that take no more bits could hardly become shorter as text: a code stands for eight bytes at most.
+const SERIAL_LEAST_BITS: f64 = 1.2;
 /// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
