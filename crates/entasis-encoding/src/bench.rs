@@ -380,8 +380,8 @@ fn size_bytes(decoded: &Decoded) -> usize {
         DecodedValues::L256(lanes) => size_of_val(lanes.as_slice()),
         DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => size_of_val(offsets.as_slice()) + bytes.len(),
         DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, bytes)) => size_of_val(offsets.as_slice()) + bytes.len(),
-        DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
-            size_of_val(views.as_slice()) + buffers.iter().map(Bytes::len).sum::<usize>()
+        DecodedValues::Bytes(DecodedBytes::Views(views)) => {
+            size_of_val(views.views()) + views.buffers().iter().map(Bytes::len).sum::<usize>()
         }
         DecodedValues::List(offsets, items) => size_of_val(offsets.as_slice()) + size_bytes(items),
         DecodedValues::FixedList(_, items) => size_bytes(items),

@@ -34,6 +34,7 @@ pub mod simd;
 #[cfg(test)]
 mod testing;
 mod values;
+mod views;
 pub mod wire;
 
 pub use block::operations::Aggregates;
@@ -51,6 +52,7 @@ pub use selection::{Selection, VectorSelection};
 pub use values::{
     BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Lanes, LargeValues, Values,
 };
+pub use views::Views;
 
 /// Values per vector: the unit of decoding, skipping and SIMD.
 pub const VECTOR_ROWS: usize = 1024;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Fixed, Lane, Physical, U256, error::Result, simd};
+use crate::{Fixed, Lane, Physical, U256, Views, error::Result, simd};
 
 /// Bits lent by somebody, least significant first: bit `i` is bit `(offset + i) % 8` of byte `(offset + i) / 8`.
 #[derive(Debug, Clone, Copy)]
@@ -320,8 +320,8 @@ pub enum DecodedBytes {
     Offsets32(Vec<i32>, Vec<u8>),
     /// Rows + 1 offsets from 0 into the bytes.
     Offsets64(Vec<i64>, Vec<u8>),
-    /// Arrow's views (`u32` length; then 12 bytes inline, or 4 bytes of prefix, `u32` buffer, `u32` offset) and their buffers.
-    Views(Vec<u128>, Vec<Bytes>),
+    /// Arrow's views and their buffers.
+    Views(Views),
 }
 
 impl Decoded {
@@ -341,7 +341,7 @@ impl Decoded {
             Physical::Bytes => DecodedValues::Bytes(match form {
                 BytesForm::Offsets32 => DecodedBytes::Offsets32(vec![0], Vec::new()),
                 BytesForm::Offsets64 => DecodedBytes::Offsets64(vec![0], Vec::new()),
-                BytesForm::Views => DecodedBytes::Views(Vec::new(), Vec::new()),
+                BytesForm::Views => DecodedBytes::Views(Views::default()),
             }),
             Physical::List(child) => DecodedValues::List(vec![0], Box::new(Self::new(child, form))),
             Physical::FixedList(size, child) => DecodedValues::FixedList(*size, Box::new(Self::new(child, form))),
@@ -366,7 +366,7 @@ impl Decoded {
             DecodedValues::Bytes(bytes) => DecodedValues::Bytes(match bytes {
                 DecodedBytes::Offsets32(..) => DecodedBytes::Offsets32(vec![0], Vec::new()),
                 DecodedBytes::Offsets64(..) => DecodedBytes::Offsets64(vec![0], Vec::new()),
-                DecodedBytes::Views(..) => DecodedBytes::Views(Vec::new(), Vec::new()),
+                DecodedBytes::Views(_) => DecodedBytes::Views(Views::default()),
             }),
             DecodedValues::List(_, child) => DecodedValues::List(vec![0], Box::new(child.empty_like())),
             DecodedValues::FixedList(size, child) => DecodedValues::FixedList(*size, Box::new(child.empty_like())),
@@ -463,12 +463,19 @@ impl Decoded {
             DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, _)) => {
                 size_of_val(&offsets[..]) + offsets.last().map_or(0, |&end| end as usize)
             }
-            DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) => {
-                size_of_val(&views[..]) + buffers.iter().map(Bytes::len).sum::<usize>()
+            DecodedValues::Bytes(DecodedBytes::Views(views)) => {
+                size_of_val(views.views()) + views.buffers().iter().map(Bytes::len).sum::<usize>()
             }
             lanes => crate::with_decoded_lanes!(lanes, lanes => size_of_val(&lanes[..]), 0),
         };
         size_bytes as u64
+    }
+
+    /// Finds out whether views are text, so that it is known of those that are gathered from them.
+    pub(crate) fn learn_text(&mut self) {
+        if let DecodedValues::Bytes(DecodedBytes::Views(views)) = &mut self.values {
+            views.are_text();
+        }
     }
 
     /// Makes room for `rows` more lanes, or for the offsets or views of as many byte strings.
@@ -476,7 +483,7 @@ impl Decoded {
         match &mut self.values {
             DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, _)) => offsets.reserve(rows),
             DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, _)) => offsets.reserve(rows),
-            DecodedValues::Bytes(DecodedBytes::Views(views, _)) => views.reserve(rows),
+            DecodedValues::Bytes(DecodedBytes::Views(views)) => views.reserve(rows),
             lanes => crate::with_decoded_lanes!(lanes, lanes => lanes.reserve(rows), ()),
         }
     }
@@ -494,11 +501,10 @@ impl DecodedBytes {
     /// Appends the strings of `source`, of the same form, in the order given. Views keep pointing at the buffers of `source`.
     fn extend_picked(&mut self, source: &DecodedBytes, rows: impl Iterator<Item = usize>) -> Result<()> {
         match (self, source) {
-            (DecodedBytes::Views(views, buffers), DecodedBytes::Views(from, from_buffers)) => {
-                let base = (buffers.len() as u128) << 64;
-                buffers.extend_from_slice(from_buffers);
-                views.extend(rows.map(|row| if from[row] as u32 > 12 { from[row] + base } else { from[row] }));
-            }
+            (DecodedBytes::Views(views), DecodedBytes::Views(from)) => views.append_from(from, |from, views| {
+                views.extend(rows.map(|row| from[row]));
+                Ok(())
+            })?,
             (DecodedBytes::Offsets32(offsets, bytes), DecodedBytes::Offsets32(from, from_bytes)) => {
                 for row in rows {
                     bytes.extend_from_slice(&from_bytes[from[row] as usize..from[row + 1] as usize]);

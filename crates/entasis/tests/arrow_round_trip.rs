@@ -11,7 +11,7 @@ use entasis::{
     compare::{first_array_difference, first_difference},
     generate::{Generator, flat_types, nested_types},
 };
-use entasis_encoding::{Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use entasis_encoding::{Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values, Views};
 
 /// Appends `column` to `out`, value by value.
 fn copy(column: &Column<'_>, out: &mut Decoded) {
@@ -49,7 +49,8 @@ fn push(value: &[u8], out: &mut DecodedBytes) {
             bytes.extend_from_slice(value);
             offsets.push(bytes.len() as i64);
         }
-        DecodedBytes::Views(views, buffers) => {
+        DecodedBytes::Views(strings) => {
+            let (mut views, mut buffers) = std::mem::take(strings).into_parts();
             let mut view = [0; 16];
             view[..4].copy_from_slice(&(value.len() as u32).to_le_bytes());
             if value.len() <= 12 {
@@ -60,6 +61,7 @@ fn push(value: &[u8], out: &mut DecodedBytes) {
                 buffers.push(value.to_vec().into());
             }
             views.push(u128::from_le_bytes(view));
+            *strings = Views::new(views, buffers).unwrap();
         }
     }
 }

@@ -77,6 +77,7 @@ impl Part {
     fn decode(&self, form: BytesForm) -> Result<Decoded> {
         let mut out = Decoded::new(self.block.physical(), form);
         self.block.decode(0..self.block.rows(), &mut out)?;
+        out.learn_text();
         Ok(out)
     }
 

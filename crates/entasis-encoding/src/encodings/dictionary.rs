@@ -9,11 +9,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
-
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
-use super::strings::{INLINE_BYTES, bytes_mut, view_parts};
+use super::strings::bytes_mut;
 use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
@@ -237,6 +235,7 @@ impl DictionaryValues {
     fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
         let mut out = Decoded::new(&self.physical, form);
         values.decode(body, 0..self.count, &mut out)?;
+        out.learn_text();
         Ok(out)
     }
 }
@@ -420,24 +419,22 @@ impl StringDictionary {
     ) -> Result<()> {
         let count = self.0.values.count;
         match bytes_mut(out)? {
-            DecodedBytes::Views(views, buffers) => {
+            DecodedBytes::Views(views) => {
                 let values = &self.0.values.lanes_or_views(body)?.values;
-                let DecodedValues::Bytes(DecodedBytes::Views(values, value_buffers)) = values else {
+                let DecodedValues::Bytes(DecodedBytes::Views(values)) = values else {
                     return Err(bad_code());
                 };
-                let before = views.len();
-                match runs {
+                views.append_from(values, |values, views| match runs {
                     None => with_codes!(codes, codes => simd::gather(&values[..count], codes, views))
-                        .map_err(|_| bad_code())?,
+                        .map_err(|_| bad_code()),
                     Some(runs) => {
                         let mut once = Vec::new();
                         with_codes!(codes, codes => simd::gather(&values[..count], codes, &mut once))
                             .map_err(|_| bad_code())?;
                         simd::expand_runs(&once, runs.ends, runs.start, runs.row_count, views)
-                            .map_err(|error| bad_runs(&error))?;
+                            .map_err(|error| bad_runs(&error))
                     }
-                }
-                rebase(&mut views[before..], buffers, value_buffers);
+                })?;
             }
             DecodedBytes::Offsets32(offsets, data) => {
                 let strings = self.0.values.strings(body)?;
@@ -461,23 +458,6 @@ fn gather_error(error: simd::GatherError) -> Error {
         simd::GatherError::TooLong => Error::corrupt("node", 0, "Dictionary: strings exceed what the block declares"),
         simd::GatherError::OffsetOverflow => Error::OffsetOverflow,
         simd::GatherError::Runs(error) => bad_runs(&error),
-    }
-}
-
-/// Points the long ones of `views` at `value_buffers`, which join `buffers` unless they are its last already.
-fn rebase(views: &mut [u128], buffers: &mut Vec<Bytes>, value_buffers: &[Bytes]) {
-    let same = |left: &Bytes, right: &Bytes| left.as_ptr() == right.as_ptr() && left.len() == right.len();
-    let base = match buffers.len().checked_sub(value_buffers.len()) {
-        Some(base) if buffers[base..].iter().zip(value_buffers).all(|(left, right)| same(left, right)) => base,
-        _ => {
-            buffers.extend_from_slice(value_buffers);
-            buffers.len() - value_buffers.len()
-        }
-    };
-    if base > 0 {
-        for view in views.iter_mut().filter(|view| view_parts(**view).0 > INLINE_BYTES) {
-            *view += (base as u128) << 64;
-        }
     }
 }
 

@@ -152,10 +152,10 @@ fn append_ended(out: &mut DecodedBytes, ends: &[i32], data: Vec<u8>) {
             offsets.extend(ends.iter().map(|&end| base + i64::from(end)));
             bytes.extend_from_slice(&data);
         }
-        DecodedBytes::Views(views, buffers) => {
+        DecodedBytes::Views(views) => {
             let lengths: Vec<u32> =
                 ends.iter().scan(0, |start, &end| Some((end - std::mem::replace(start, end)) as u32)).collect();
-            append_views(&lengths, &Bytes::from(data), views, buffers);
+            append_views(&lengths, &Bytes::from(data), views);
         }
     }
 }

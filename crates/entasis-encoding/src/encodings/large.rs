@@ -13,12 +13,13 @@ use bytes::Bytes;
 
 use super::Encoding;
 use super::node::{Node, Opening};
-use super::strings::{append_concatenated, bytes_mut, not_bytes, view_of};
+use super::strings::{append_concatenated, bytes_mut, not_bytes};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LargeValues, Values};
+use crate::views::view_of;
 use crate::{LARGE_VALUE_BYTES, Lane, Physical, simd};
 
 pub(crate) struct Large;
@@ -151,7 +152,7 @@ impl LargeNode {
         if places.is_empty() {
             return small(out);
         }
-        if let DecodedBytes::Views(views, _) = bytes_mut(out)? {
+        if let DecodedBytes::Views(views) = bytes_mut(out)? {
             let before = views.len();
             small(out)?;
             return self.replace_views(body, places, before, bytes_mut(out)?);
@@ -186,7 +187,8 @@ impl LargeNode {
         before: usize,
         bytes: &mut DecodedBytes,
     ) -> Result<()> {
-        let DecodedBytes::Views(views, buffers) = bytes else { return Err(not_bytes()) };
+        let DecodedBytes::Views(views) = bytes else { return Err(not_bytes()) };
+        let (views, buffers) = views.parts_mut();
         for &(place, index) in places {
             let Some(value) = self.fetch(body, index)? else { continue };
             // A view's length is a signed number of 32 bits.

@@ -243,11 +243,11 @@ impl PhrasesNode {
         let expanded = match bytes_mut(out)? {
             DecodedBytes::Offsets32(offsets, bytes) => strings.expand(bound, offsets, bytes),
             DecodedBytes::Offsets64(offsets, bytes) => strings.expand(bound, offsets, bytes),
-            DecodedBytes::Views(views, buffers) => {
+            DecodedBytes::Views(views) => {
                 let (mut ends, mut bytes) = (vec![0i32], Vec::new());
                 strings.expand(bound, &mut ends, &mut bytes).map(|()| {
                     let lengths: Vec<u32> = ends.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect();
-                    append_views(&lengths, &Bytes::from(bytes), views, buffers);
+                    append_views(&lengths, &Bytes::from(bytes), views);
                 })
             }
         };

@@ -241,8 +241,8 @@ impl Node for PrefixNode {
 
 /// Appends strings that lie back to back in `data`, which views may keep.
 pub(crate) fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) -> Result<()> {
-    if let DecodedBytes::Views(views, buffers) = out {
-        append_views(lengths, &data, views, buffers);
+    if let DecodedBytes::Views(views) = out {
+        append_views(lengths, &data, views);
         return Ok(());
     }
     append_concatenated(out, lengths, &data)

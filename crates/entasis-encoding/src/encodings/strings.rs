@@ -18,6 +18,7 @@ use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, Values};
+use crate::views::{INLINE_BYTES, Views, view_of};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
@@ -226,8 +227,8 @@ impl Gathered {
     /// Appends all strings to the output.
     pub fn flush(&mut self, out: &mut DecodedBytes) -> Result<()> {
         let (lengths, data) = (std::mem::take(&mut self.lengths), std::mem::take(&mut self.data));
-        if let DecodedBytes::Views(views, buffers) = out {
-            append_views(&lengths, &Bytes::from(data), views, buffers);
+        if let DecodedBytes::Views(views) = out {
+            append_views(&lengths, &Bytes::from(data), views);
             return Ok(());
         }
         append_concatenated(out, &lengths, &data)
@@ -247,8 +248,8 @@ impl Node for StringsNode {
         let (lengths, range) = locate(body, &*self.lengths, self.length_type, &self.starts, rows)?;
         let bytes = bytes_mut(out)?;
         match bytes {
-            DecodedBytes::Views(views, buffers) => {
-                append_views(&lengths, &body.lend(self.buffer, range)?, views, buffers);
+            DecodedBytes::Views(views) => {
+                append_views(&lengths, &body.lend(self.buffer, range)?, views);
             }
             _ => append_concatenated(bytes, &lengths, body.buffer(self.buffer, range)?)?,
         }
@@ -303,8 +304,8 @@ pub(crate) fn append_concatenated(out: &mut DecodedBytes, lengths: &[u32], data:
             }));
             Ok(())
         }
-        DecodedBytes::Views(views, buffers) => {
-            append_views(lengths, &Bytes::copy_from_slice(data), views, buffers);
+        DecodedBytes::Views(views) => {
+            append_views(lengths, &Bytes::copy_from_slice(data), views);
             Ok(())
         }
     }
@@ -324,7 +325,8 @@ pub(crate) fn extend_offsets32(offsets: &mut Vec<i32>, lengths: &[u32], total: u
 }
 
 /// Appends views of strings that lie back to back in `data`, which becomes a buffer of the output if any is long.
-pub(crate) fn append_views(lengths: &[u32], data: &Bytes, views: &mut Vec<u128>, buffers: &mut Vec<Bytes>) {
+pub(crate) fn append_views(lengths: &[u32], data: &Bytes, out: &mut Views) {
+    let (views, buffers) = out.parts_mut();
     let buffer = buffers.len() as u32;
     let mut long = false;
     let mut start = 0usize;
@@ -340,42 +342,11 @@ pub(crate) fn append_views(lengths: &[u32], data: &Bytes, views: &mut Vec<u128>,
     }
 }
 
-/// Longest string that a view holds inline.
-pub(crate) const INLINE_BYTES: usize = 12;
-
-/// The view of `string`, which lies at `offset` of buffer `buffer` unless it is short enough to be inline.
-pub(crate) fn view_of(string: &[u8], buffer: u32, offset: u32) -> u128 {
-    let mut raw = [0; 16];
-    raw[..4].copy_from_slice(&(string.len() as u32).to_le_bytes());
-    if string.len() <= INLINE_BYTES {
-        raw[4..4 + string.len()].copy_from_slice(string);
-    } else {
-        raw[4..8].copy_from_slice(&string[..4]);
-        raw[8..12].copy_from_slice(&buffer.to_le_bytes());
-        raw[12..].copy_from_slice(&offset.to_le_bytes());
-    }
-    u128::from_le_bytes(raw)
-}
-
-/// Length, buffer and offset of a view; the last two mean nothing for inline strings.
-pub(crate) fn view_parts(view: u128) -> (usize, usize, usize) {
-    (view as u32 as usize, (view >> 64) as u32 as usize, (view >> 96) as u32 as usize)
-}
-
-/// The string behind `views[index]`. Views are made by this crate, so they are in bounds.
-pub(crate) fn viewed<'a>(views: &'a [u128], inline: &'a mut [u8; 16], buffers: &'a [Bytes], index: usize) -> &'a [u8] {
-    let (length, buffer, offset) = view_parts(views[index]);
-    if length <= INLINE_BYTES {
-        *inline = views[index].to_le_bytes();
-        return &inline[4..4 + length];
-    }
-    &buffers[buffer][offset..offset + length]
-}
-
 /// Appends `rows` times the same string.
 pub(crate) fn extend_repeated(out: &mut DecodedBytes, string: &[u8], rows: usize) -> Result<()> {
     match out {
-        DecodedBytes::Views(views, buffers) => {
+        DecodedBytes::Views(out) => {
+            let (views, buffers) = out.parts_mut();
             let view = view_of(string, buffers.len() as u32, 0);
             views.resize(views.len() + rows, view);
             if string.len() > INLINE_BYTES && rows > 0 {
@@ -420,7 +391,7 @@ impl DecodedBytes {
         match self {
             DecodedBytes::Offsets32(offsets, _) => offsets.len() - 1,
             DecodedBytes::Offsets64(offsets, _) => offsets.len() - 1,
-            DecodedBytes::Views(views, _) => views.len(),
+            DecodedBytes::Views(views) => views.len(),
         }
     }
 
@@ -438,7 +409,7 @@ impl DecodedBytes {
             DecodedBytes::Offsets64(offsets, bytes) => {
                 visit(&bytes[offsets[index] as usize..offsets[index + 1] as usize])
             }
-            DecodedBytes::Views(views, buffers) => visit(viewed(views, &mut [0; 16], buffers, index)),
+            DecodedBytes::Views(views) => visit(views.get(index, &mut [0; 16])),
         }
     }
 }

@@ -224,7 +224,7 @@ fn spread(values: &mut DecodedValues, start: usize, bits: Bits<'_>) {
             let end = offsets[start];
             simd::spread(offsets, start + 1, bits, end);
         }
-        DecodedValues::Bytes(DecodedBytes::Views(views, _)) => simd::spread(views, start, bits, 0),
+        DecodedValues::Bytes(DecodedBytes::Views(views)) => views.spread(start, bits),
         lanes => with_decoded_lanes!(lanes, lanes => simd::spread(lanes, start, bits, Default::default()), ()),
     }
 }

@@ -180,9 +180,10 @@ fn check_bytes(strings: &DecodedBytes, rows: usize) {
             assert_eq!((offsets.len(), offsets[0], offsets[rows] as usize), (rows + 1, 0, bytes.len()));
             assert!(offsets.is_sorted());
         }
-        DecodedBytes::Views(views, buffers) => {
-            assert_eq!(views.len(), rows);
-            for &view in views {
+        DecodedBytes::Views(strings) => {
+            assert_eq!(strings.len(), rows);
+            let buffers = strings.buffers();
+            for &view in strings.views() {
                 let length = view as u32 as usize;
                 if length <= 12 {
                     assert_eq!(view >> 32 >> (8 * length), 0, "padding of an inline view is zero");

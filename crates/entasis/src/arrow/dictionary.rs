@@ -15,14 +15,14 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::DataType;
-use bytes::Bytes;
-use entasis_encoding::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues};
+use entasis_encoding::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, Views};
 
 use super::{
     bytes_form_of,
-    output::{byte_views, nulls_of, to_arrow},
+    output::{nulls_of, to_arrow},
     rows::push_row,
     strings::Strings,
+    utf8::to_binary_views,
 };
 use crate::{Error, Result};
 
@@ -46,8 +46,8 @@ pub(super) fn to_dictionary(mut decoded: Decoded, key_type: &DataType, value_typ
         DecodedValues::L64(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L64),
         DecodedValues::L128(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L128),
         DecodedValues::L256(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L256),
-        DecodedValues::Bytes(DecodedBytes::Views(views, buffers)) if Strings::are_of(value_type) => {
-            distinct_bytes(views, buffers, nulls.as_ref(), bytes_form_of(value_type))?
+        DecodedValues::Bytes(DecodedBytes::Views(views)) if Strings::are_of(value_type) => {
+            distinct_bytes(views, nulls.as_ref(), bytes_form_of(value_type))?
         }
         nested => distinct_rows(Decoded { rows, validity: None, values: nested }, nulls.as_ref())?,
     };
@@ -120,13 +120,9 @@ fn distinct_lanes<L: Copy + Hash + Eq>(
 }
 
 /// Views are told apart first, bytes only behind views not met before: blocks lend equal views to equal values mostly.
-fn distinct_bytes(
-    views: Vec<u128>,
-    buffers: Vec<Bytes>,
-    nulls: Option<&NullBuffer>,
-    form: BytesForm,
-) -> Result<(Keys, DecodedValues)> {
-    let strings = byte_views(views, buffers.clone(), None)?;
+fn distinct_bytes(views: Views, nulls: Option<&NullBuffer>, form: BytesForm) -> Result<(Keys, DecodedValues)> {
+    let buffers = views.buffers().to_vec();
+    let strings = to_binary_views(views, None)?;
     let by_view = Keys::of(strings.len(), nulls, |row| strings.views()[row]);
     let view_rows = &by_view.first_rows;
     let by_value = Keys::of(view_rows.len(), None, |view| strings.value(view_rows[view] as usize));
@@ -140,7 +136,7 @@ fn distinct_bytes(
     let values = match form {
         BytesForm::Views => {
             let views = keys.first_rows.iter().map(|&row| strings.views()[row as usize]).collect();
-            DecodedBytes::Views(views, buffers)
+            DecodedBytes::Views(Views::new(views, buffers)?)
         }
         BytesForm::Offsets64 => {
             let (ends, bytes) = gathered(&strings, &keys.first_rows);

@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericBinaryArray,
-    GenericListArray, GenericListViewArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
+    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, GenericBinaryArray, GenericListArray,
+    GenericListViewArray, NullArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
-use bytes::Bytes;
 use entasis_encoding::{BitBuffer, Decoded, DecodedBytes, DecodedValues, simd};
 
 use super::{
@@ -53,12 +52,10 @@ fn to_rows(decoded: Decoded, data_type: &DataType) -> Result<ArrayRef> {
         (T::LargeUtf8, V::Bytes(Offsets64(offsets, bytes))) => {
             Ok(Arc::new(utf8::to_strings(binaries::<i64>(offsets, bytes, nulls)?)?))
         }
-        (T::Utf8View, V::Bytes(Views(views, buffers))) => {
-            Ok(Arc::new(utf8::to_string_views(byte_views(views, buffers, nulls)?)?))
-        }
+        (T::Utf8View, V::Bytes(Views(views))) => Ok(Arc::new(utf8::to_string_views(views, nulls)?)),
         (T::Binary, V::Bytes(Offsets32(offsets, bytes))) => Ok(Arc::new(binaries::<i32>(offsets, bytes, nulls)?)),
         (T::LargeBinary, V::Bytes(Offsets64(offsets, bytes))) => Ok(Arc::new(binaries::<i64>(offsets, bytes, nulls)?)),
-        (T::BinaryView, V::Bytes(Views(views, buffers))) => Ok(Arc::new(byte_views(views, buffers, nulls)?)),
+        (T::BinaryView, V::Bytes(Views(views))) => Ok(Arc::new(utf8::to_binary_views(views, nulls)?)),
         (T::FixedSizeBinary(size), V::Bytes(Offsets32(offsets, bytes))) => {
             fixed_size_binary(*size, &offsets, bytes, nulls)
         }
@@ -169,12 +166,6 @@ fn ascending<O: OffsetSizeTrait>(offsets: Vec<O>) -> Result<OffsetBuffer<O>> {
     Ok(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) })
 }
 
-/// Arrow's constructor checks that views lie within their buffers.
-pub(super) fn byte_views(views: Vec<u128>, buffers: Vec<Bytes>, nulls: Option<NullBuffer>) -> Result<BinaryViewArray> {
-    let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from).collect();
-    Ok(BinaryViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?)
-}
-
 fn fixed_size_binary(size: i32, offsets: &[i32], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let rows = offsets.len().saturating_sub(1);
     let wrong_length = |row: usize| {
@@ -269,7 +260,8 @@ fn list_offsets<O: OffsetSizeTrait>(offsets: Vec<u64>) -> Result<OffsetBuffer<O>
 mod tests {
     use arrow_array::{Int32Array, StringArray, cast::AsArray, types::Int8Type};
     use arrow_schema::{Field, TimeUnit};
-    use entasis_encoding::U256;
+    use bytes::Bytes;
+    use entasis_encoding::{U256, Views};
 
     use super::*;
 
@@ -309,7 +301,7 @@ mod tests {
 
         let lent = Bytes::from_static(b"a text that is far longer than a view");
         let views = vec![far_view(lent.len() as u32, b"a te", 0, 0); 2];
-        let values = DecodedValues::Bytes(DecodedBytes::Views(views, vec![lent.clone()]));
+        let values = DecodedValues::Bytes(DecodedBytes::Views(Views::new(views, vec![lent.clone()]).unwrap()));
         let array = to_arrow(decoded(2, values), &DataType::Utf8View).unwrap();
         assert_eq!(array.as_string_view().data_buffers()[0].as_ptr(), lent.as_ptr());
         assert_eq!(array.as_string_view().value(1).as_bytes(), lent);
@@ -325,7 +317,7 @@ mod tests {
         assert!(to_arrow(decoded(1, DecodedValues::Bytes(large)), &DataType::LargeUtf8).is_err());
         let bytes = Bytes::from_static(b"\xFFthirteen bytes");
         for view in [inline_view(b"\xC3"), far_view(13, b"\xFFthi", 0, 0)] {
-            let views = DecodedValues::Bytes(DecodedBytes::Views(vec![view], vec![bytes.clone()]));
+            let views = DecodedValues::Bytes(DecodedBytes::Views(Views::new(vec![view], vec![bytes.clone()]).unwrap()));
             assert!(to_arrow(decoded(1, views.clone()), &DataType::Utf8View).is_err());
             assert!(to_arrow(decoded(1, views.clone()), &DataType::BinaryView).is_ok());
             let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
@@ -342,8 +334,7 @@ mod tests {
         }
         let bytes = Bytes::from_static(b"thirteen bytes");
         for view in [far_view(15, b"thir", 0, 0), far_view(13, b"thir", 1, 0), far_view(13, b"thix", 0, 0)] {
-            let views = DecodedValues::Bytes(DecodedBytes::Views(vec![view], vec![bytes.clone()]));
-            assert!(to_arrow(decoded(1, views), &DataType::BinaryView).is_err());
+            assert!(Views::new(vec![view], vec![bytes.clone()]).is_err());
         }
         let item = Arc::new(Field::new("item", DataType::Int8, true));
         for offsets in [vec![0, 3], vec![0, 2, 1], vec![0, u64::MAX], vec![0, 1 << 31]] {
@@ -384,7 +375,7 @@ mod tests {
             far_view(length, b"a st", 0, length),
             inline_view(b"b"),
         ];
-        let values = DecodedValues::Bytes(DecodedBytes::Views(views, vec![bytes]));
+        let values = DecodedValues::Bytes(DecodedBytes::Views(Views::new(views, vec![bytes]).unwrap()));
         let validity = Some([true, true, false, true, true].into_iter().collect());
         let array =
             to_arrow(Decoded { rows: 5, validity, values }, &dictionary(DataType::Int8, DataType::Utf8)).unwrap();
