@@ -12,7 +12,7 @@ pub enum Level {
     Neon,
     /// 256-bit vectors of x86-64: AVX2 with BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
-    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ, VL, CD, VBMI and VBMI2, and VPCLMULQDQ and SSE 4.2, besides all that
+    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ, VL, CD, VBMI, VBMI2, BITALG and VPOPCNTDQ, and VPCLMULQDQ and SSE 4.2, besides all that
     /// [`Level::Avx2`] needs, which is Ice Lake, Zen 4 and later. Older processors with AVX-512 slow down their clock for it and run at AVX2.
     Avx512,
 }
@@ -84,6 +84,8 @@ fn x86_support() -> X86Support {
             && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("avx512bitalg")
+            && is_x86_feature_detected!("avx512vpopcntdq")
             && is_x86_feature_detected!("vpclmulqdq")
             && is_x86_feature_detected!("sse4.2");
         X86Support { avx2, avx512 }

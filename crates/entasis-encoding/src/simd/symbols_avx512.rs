@@ -1,16 +1,17 @@
-//! Expansion of codes into symbols with AVX-512: 64 codes at a time are told from escaped bytes and given their places, so that
-//! the stores don't wait for each other.
+//! Expansion of codes into symbols with AVX-512: 64 codes at a time are told from escaped bytes and given the masks of their
+//! symbols, by which eight symbols at a time are gathered, moved together in a register and stored.
 
 use std::arch::x86_64::*;
-use std::mem::MaybeUninit;
 
 use super::strings::ROOM;
 use super::symbols::{ESCAPE, SymbolError, Symbols};
 
-const _: () = assert!(ROOM >= super::SYMBOL_MAX_BYTES, "there is room for what the last symbol writes too much");
+const _: () = assert!(ROOM >= REGISTER_CODES, "there is room for what the last store writes too much");
 
-/// Codes in a register.
+/// Codes in a register, and bytes of the symbols that are stored at once.
 const REGISTER_CODES: usize = 64;
+/// Symbols that are stored at once.
+const GROUP_CODES: usize = 8;
 /// Codes that are expanded between two looks at where strings end.
 const BLOCK_CODES: usize = 8 * REGISTER_CODES;
 
@@ -32,67 +33,63 @@ fn escaped(escapes: u64, carry: &mut u64) -> u64 {
 }
 
 /// What is known of 64 codes.
-struct Codes {
+struct Looked {
     codes: __m512i,
-    /// Bytes of each: none for escapes, for what lies behind the last code, and for codes without a symbol.
-    lengths: __m512i,
-    /// Which are bytes behind an escape.
+    /// As many low bits as the symbol of each code has bytes: none for escapes, for what lies behind the last code, and for codes
+    /// without a symbol.
+    masks: __m512i,
+    /// Which are bytes behind an escape; what lies behind the last code may be one.
     literals: u64,
     /// Whether one has no symbol.
     unknown: bool,
 }
 
-/// The lengths of all symbols, in registers.
-struct Lengths {
+/// The masks of all symbols, in registers.
+struct Masks {
     quarters: [__m512i; 4],
     count: __m512i,
 }
 
-impl Lengths {
+impl Masks {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
     fn new(symbols: &Symbols) -> Self {
+        // By length, which is at most 8.
+        let masks = _mm512_broadcast_i32x4(_mm_set_epi64x(0xFF, 0x7F3F_1F0F_0703_0100));
         // SAFETY: each quarter of the 256 lengths fills a register.
-        let quarter = |quarter: usize| unsafe { _mm512_loadu_epi8(symbols.lengths.as_ptr().add(quarter * 64).cast()) };
-        let quarters = [quarter(0), quarter(1), quarter(2), quarter(3)];
+        let lengths = |quarter: usize| unsafe { _mm512_loadu_epi8(symbols.lengths.as_ptr().add(quarter * 64).cast()) };
+        let quarters = [0, 1, 2, 3].map(|quarter| _mm512_shuffle_epi8(masks, lengths(quarter)));
         Self { quarters, count: _mm512_set1_epi8(symbols.count as i8) }
     }
 
     /// Looks at the first 64 of `codes`, or at all.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-    fn look(&self, codes: &[u8], carry: &mut u64) -> Codes {
+    #[inline]
+    fn look(&self, codes: &[u8], carry: &mut u64) -> Looked {
         let count = codes.len().min(REGISTER_CODES);
         let there = if count == REGISTER_CODES { u64::MAX } else { (1 << count) - 1 };
         // SAFETY: lanes behind the last code aren't read.
         let register = unsafe { _mm512_maskz_loadu_epi8(there, codes.as_ptr().cast()) };
         let escapes = _mm512_cmpeq_epi8_mask(register, _mm512_set1_epi8(ESCAPE as i8));
-        let literals = match (escapes, *carry) {
-            (0, 0) => 0,
-            _ => escaped(escapes, carry),
-        };
+        let literals = escaped(escapes, carry);
         if count < REGISTER_CODES {
             *carry = literals >> count & 1;
         }
         let low = _mm512_permutex2var_epi8(self.quarters[0], register, self.quarters[1]);
         let high = _mm512_permutex2var_epi8(self.quarters[2], register, self.quarters[3]);
-        let lengths = _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(register), high);
-        let lengths = _mm512_mask_mov_epi8(lengths, literals, _mm512_set1_epi8(1));
+        let masks = _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(register), high);
+        let masks = _mm512_mask_mov_epi8(masks, literals, _mm512_set1_epi8(1));
         let unknown = _mm512_cmpge_epu8_mask(register, self.count) & !escapes & !literals & there;
-        Codes {
-            codes: register,
-            lengths: _mm512_maskz_mov_epi8(there, lengths),
-            literals: literals & there,
-            unknown: unknown != 0,
-        }
+        Looked { codes: register, masks: _mm512_maskz_mov_epi8(there, masks), literals, unknown: unknown != 0 }
     }
 }
 
 /// Bytes that all of `codes` stand for.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn measure(lengths: &Lengths, codes: &[u8]) -> Result<usize, SymbolError> {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vpopcntdq")]
+fn measure(masks: &Masks, codes: &[u8]) -> Result<usize, SymbolError> {
     let (mut sums, mut carry, mut unknown) = (_mm512_setzero_si512(), 0, false);
     for codes in codes.chunks(REGISTER_CODES) {
-        let looked = lengths.look(codes, &mut carry);
-        sums = _mm512_add_epi64(sums, _mm512_sad_epu8(looked.lengths, _mm512_setzero_si512()));
+        let looked = masks.look(codes, &mut carry);
+        sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(looked.masks));
         unknown |= looked.unknown;
     }
     match (unknown, carry) {
@@ -106,7 +103,9 @@ fn measure(lengths: &Lengths, codes: &[u8]) -> Result<usize, SymbolError> {
 ///
 /// # Errors
 /// As [`Symbols::expand`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512bitalg,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
 pub(super) fn expand(
     symbols: &Symbols,
     codes: &[u8],
@@ -115,44 +114,39 @@ pub(super) fn expand(
     limit_bytes: usize,
     out_ends: &mut Vec<i32>,
 ) -> Result<(), SymbolError> {
-    let lengths = Lengths::new(symbols);
-    let total = measure(&lengths, codes)?;
+    let masks = Masks::new(symbols);
+    let total = measure(&masks, codes)?;
     if total > limit_bytes {
         return Err(SymbolError::TooLong { limit_bytes });
     }
-    // More room than one symbol: kernels that put strings together want some bytes behind them.
     out.reserve(total + ROOM);
     out_ends.reserve(ends.len());
     let start = out.len();
     let (room, end_room) = (out.spare_capacity_mut(), &mut out_ends.spare_capacity_mut()[..ends.len()]);
-    let mut block =
-        Block { places: [0; BLOCK_CODES + 1], indices: [0; BLOCK_CODES], literals: [0; BLOCK_CODES / 64 + 1] };
-    let (mut size, mut carry, mut block_start) = (0, 0, 0);
-    let mut strings = ends.iter().zip(end_room).peekable();
+    let (mut block, mut size, mut carry, mut block_start) = (Block::new(), 0, 0, 0);
+    let mut ended = 0;
     for codes in codes.chunks(BLOCK_CODES) {
-        let begin = size;
-        for (register, codes) in codes.chunks(REGISTER_CODES).enumerate() {
-            let looked = lengths.look(codes, &mut carry);
-            size += block.place(register, &looked, size - begin);
+        block.look(&masks, codes, &mut carry);
+        // SAFETY: `measure` found all codes to stand for `total` bytes, for which and a whole register there is room; those before
+        // the block stand for `size`.
+        size = unsafe { block.store(symbols, codes.len(), room.as_mut_ptr().cast(), size) };
+        let (block_end, mut inside) = (block_start + codes.len(), 0);
+        for (&end, place) in ends[ended..].iter().zip(&mut end_room[ended..]) {
+            if end as usize > block_end {
+                break;
+            }
+            // SAFETY: the ends ascend, and those below this block's codes were met before it.
+            let (at, within) = unsafe { block.place(end as usize - block_start) };
+            inside |= within;
+            place.write((start + at) as i32);
+            ended += 1;
         }
-        let registers = codes.len().div_ceil(REGISTER_CODES);
-        // SAFETY: `measure` found all codes to stand for `total` bytes, for which and one more symbol there is room.
-        unsafe { block.store(symbols, registers, room.as_mut_ptr().add(begin)) };
-        block.places[codes.len()] = (size - begin) as u32;
-        block.literals[codes.len() / 64] &= !(u64::MAX << (codes.len() % 64));
-        block.literals[codes.len() / 64] |= carry << (codes.len() % 64);
-        let (block_end, mut inside) = ((block_start + codes.len()) as u32, 0);
-        while let Some((&end, place)) = strings.next_if(|(end, _)| **end <= block_end) {
-            let at = end as usize - block_start;
-            inside |= block.literals[at / 64] >> (at % 64);
-            place.write((start + begin + block.places[at] as usize) as i32);
-        }
-        if inside & 1 == 1 {
+        if inside & LITERAL != 0 {
             return Err(SymbolError::TruncatedEscape);
         }
-        block_start += codes.len();
+        block_start = block_end;
     }
-    debug_assert!(size == total && strings.next().is_none(), "the last string ends with the codes");
+    debug_assert!(size == total && ended == ends.len(), "the last string ends with the codes");
     // SAFETY: the stores filled the first `total` bytes of the spare capacity, one symbol behind the other. The ends ascend to that of
     // the codes, so that each lay in a block and was written.
     unsafe {
@@ -162,86 +156,101 @@ pub(super) fn expand(
     Ok(())
 }
 
-/// Where the symbols of some codes go.
+/// In [`Block::within`], says that a byte stands behind an escape.
+const LITERAL: u8 = 0x80;
+
+/// Some codes, and where their symbols go.
 struct Block {
-    /// Of each code, and behind them where the next symbol goes, from the block's beginning.
-    places: [u32; BLOCK_CODES + 1],
     /// Of each code among the symbols and literal bytes.
     indices: [u16; BLOCK_CODES],
-    /// A bit per code, set for bytes behind an escape.
-    literals: [u64; BLOCK_CODES / 64 + 1],
+    /// Of each group the masks of its symbols, a byte each.
+    masks: [u64; BLOCK_CODES / GROUP_CODES],
+    /// Where the symbols of each group go; at last where the next symbol goes.
+    places: [usize; BLOCK_CODES / GROUP_CODES + 1],
+    /// Of each code, and of the one behind them, bytes of the symbols before it in its group, and [`LITERAL`].
+    within: [u8; BLOCK_CODES + 1],
 }
 
 impl Block {
-    /// Notes places and indices of register `register`, whose first symbol goes to `from`; its bytes.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-    #[inline]
-    fn place(&mut self, register: usize, looked: &Codes, from: usize) -> usize {
-        let zero = _mm512_setzero_si512();
-        // Sums in each group of eight, of which the highest byte holds that of all: at most 64.
-        let mut sums = looked.lengths;
-        sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<8>(sums));
-        sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<16>(sums));
-        sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<32>(sums));
-        let within = _mm512_sub_epi8(sums, looked.lengths);
-        let groups = _mm512_srli_epi64::<56>(sums);
-        let mut behind = groups;
-        behind = _mm512_add_epi64(behind, _mm512_alignr_epi64::<7>(behind, zero));
-        behind = _mm512_add_epi64(behind, _mm512_alignr_epi64::<6>(behind, zero));
-        behind = _mm512_add_epi64(behind, _mm512_alignr_epi64::<4>(behind, zero));
-        let before = _mm512_sub_epi64(behind, groups);
-        let size = _mm_extract_epi64::<1>(_mm512_extracti64x2_epi64::<3>(behind)) as usize;
-        let from = _mm512_set1_epi32(from as i32);
-        let halves = |bytes: __m512i| {
-            let high = _mm512_extracti64x4_epi64::<1>(bytes);
-            [_mm512_cvtepu8_epi16(_mm512_castsi512_si256(bytes)), _mm512_cvtepu8_epi16(high)]
-        };
-        let (within, codes) = (halves(within), halves(looked.codes));
-        // The sum before its group for each code: eight codes a group.
-        let first_groups = _mm512_srli_epi16::<3>(_mm512_set_epi16(
-            31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,
-            3, 2, 1, 0,
-        ));
-        for half in 0..2 {
-            let group = _mm512_add_epi16(first_groups, _mm512_set1_epi16(4 * half as i16));
-            let sums = _mm512_permutexvar_epi16(_mm512_slli_epi16::<2>(group), before);
-            let places = _mm512_add_epi16(within[half], sums);
-            let high = _mm512_extracti64x4_epi64::<1>(places);
-            let places = [_mm512_cvtepu16_epi32(_mm512_castsi512_si256(places)), _mm512_cvtepu16_epi32(high)];
-            let literals = (looked.literals >> (32 * half)) as u32;
-            let literal = _mm512_set1_epi16(256);
-            let indices = _mm512_mask_add_epi16(codes[half], literals, codes[half], literal);
-            let at = register * REGISTER_CODES + 32 * half;
-            let into = &mut self.places[at..at + 32];
-            // SAFETY: 32 places and 32 indices are written.
-            unsafe {
-                _mm512_storeu_epi32(into.as_mut_ptr().cast(), _mm512_add_epi32(places[0], from));
-                _mm512_storeu_epi32(into.as_mut_ptr().add(16).cast(), _mm512_add_epi32(places[1], from));
-                _mm512_storeu_epi16(self.indices[at..at + 32].as_mut_ptr().cast(), indices);
-            }
+    fn new() -> Self {
+        Self {
+            indices: [0; BLOCK_CODES],
+            masks: [0; BLOCK_CODES / GROUP_CODES],
+            places: [0; BLOCK_CODES / GROUP_CODES + 1],
+            within: [0; BLOCK_CODES + 1],
         }
-        self.literals[register] = looked.literals;
-        size
     }
 
-    /// Stores the symbols of some registers, each from its place in `to` on; what one writes too much, the next overwrites. Not
-    /// inlined, so that it isn't compiled for AVX-512: scattered by that, the stores take twice as long.
-    ///
-    /// # Safety
-    /// There is room for all symbols and one more, and no index is 512 or more.
-    #[inline(never)]
-    unsafe fn store(&self, symbols: &Symbols, registers: usize, to: *mut MaybeUninit<u8>) {
-        let indices = self.indices.as_chunks::<REGISTER_CODES>().0;
-        let places = self.places.as_chunks::<REGISTER_CODES>().0;
-        for (indices, places) in indices.iter().zip(places).take(registers) {
-            for (&index, &place) in indices.iter().zip(places) {
-                // SAFETY: as the caller says.
-                unsafe {
-                    let word = *symbols.words.get_unchecked(usize::from(index));
-                    to.add(place as usize).cast::<u64>().write_unaligned(word);
-                }
+    /// Notes indices and masks of at most [`BLOCK_CODES`] codes and what lies before each in its group. `carry` is as for [`escaped`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg")]
+    #[inline]
+    fn look(&mut self, masks: &Masks, codes: &[u8], carry: &mut u64) {
+        for (register, codes) in codes.chunks(REGISTER_CODES).enumerate() {
+            let looked = masks.look(codes, carry);
+            let lengths = _mm512_popcnt_epi8(looked.masks);
+            // Sums in each group of eight: at most 64.
+            let mut sums = lengths;
+            sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<8>(sums));
+            sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<16>(sums));
+            sums = _mm512_add_epi8(sums, _mm512_slli_epi64::<32>(sums));
+            let before = _mm512_sub_epi8(sums, lengths);
+            let before = _mm512_mask_add_epi8(before, looked.literals, before, _mm512_set1_epi8(LITERAL as i8));
+            let index = |half: __m256i, literals: u32| {
+                let codes = _mm512_cvtepu8_epi16(half);
+                _mm512_mask_add_epi16(codes, literals, codes, _mm512_set1_epi16(256))
+            };
+            let low = index(_mm512_castsi512_si256(looked.codes), looked.literals as u32);
+            let high = index(_mm512_extracti64x4_epi64::<1>(looked.codes), (looked.literals >> 32) as u32);
+            let (at, group) = (register * REGISTER_CODES, register * REGISTER_CODES / GROUP_CODES);
+            let indices = &mut self.indices[at..at + REGISTER_CODES];
+            let (masks, within) = (&mut self.masks[group..group + 8], &mut self.within[at..at + REGISTER_CODES]);
+            // SAFETY: the slices are as long as what is written: two registers, one, and one.
+            unsafe {
+                _mm512_storeu_epi16(indices.as_mut_ptr().cast(), low);
+                _mm512_storeu_epi16(indices.as_mut_ptr().add(32).cast(), high);
+                _mm512_storeu_epi64(masks.as_mut_ptr().cast(), looked.masks);
+                _mm512_storeu_epi8(within.as_mut_ptr().cast(), before);
             }
         }
+        if codes.len().is_multiple_of(REGISTER_CODES) {
+            self.within[codes.len()] = (*carry as u8) * LITERAL;
+        }
+    }
+
+    /// Stores the symbols of the first `count` codes from `to + at` on, and notes where; where the next goes.
+    ///
+    /// # Safety
+    /// There is room for all symbols and a register more, and every index is below 512.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
+    #[inline]
+    unsafe fn store(&mut self, symbols: &Symbols, count: usize, to: *mut u8, mut at: usize) -> usize {
+        let groups = count.next_multiple_of(REGISTER_CODES) / GROUP_CODES;
+        let indices = self.indices.as_chunks::<GROUP_CODES>().0;
+        for ((&mask, indices), place) in self.masks[..groups].iter().zip(indices).zip(&mut self.places) {
+            // SAFETY: as the caller says; eight indices have 128 bits.
+            unsafe {
+                let indices = _mm512_cvtepu16_epi64(_mm_loadu_epi16(indices.as_ptr().cast()));
+                let words = _mm512_i64gather_epi64::<8>(indices, symbols.words.as_ptr().cast());
+                _mm512_storeu_epi8(to.add(at).cast(), _mm512_maskz_compress_epi8(mask, words));
+            }
+            *place = at;
+            at += mask.count_ones() as usize;
+        }
+        self.places[groups] = at;
+        at
+    }
+
+    /// Where the symbol of a code, or of the one behind them, goes, and what [`Self::within`] says of it.
+    ///
+    /// # Safety
+    /// `code` is at most [`BLOCK_CODES`].
+    #[inline(always)]
+    unsafe fn place(&self, code: usize) -> (usize, u8) {
+        debug_assert!(code <= BLOCK_CODES);
+        // SAFETY: as the caller says; there is a place for each group, and one more.
+        let (place, within) =
+            unsafe { (self.places.get_unchecked(code / GROUP_CODES), *self.within.get_unchecked(code)) };
+        (place + usize::from(within & !LITERAL), within)
     }
 }
 
