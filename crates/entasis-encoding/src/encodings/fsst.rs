@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
 use crate::values::{Decoded, DecodedBytes, Values};
 use crate::wire::{EntryPoints, write_varint};
-use crate::{Fixed, Physical};
+use crate::{Fixed, Physical, simd};
 
 pub(crate) struct Fsst;
 
@@ -166,11 +166,8 @@ impl Node for FsstNode {
         let symbols = self.symbols(body)?;
         let codes = body.buffer(self.codes, range)?;
         let bound = usize::try_from(self.total).unwrap_or(usize::MAX);
-        let mut end = 0u32;
-        for length in &mut lengths {
-            end = end.wrapping_add(*length);
-            *length = end;
-        }
+        let first = lengths.first().copied().unwrap_or(0);
+        simd::prefix_sum(first, &mut lengths);
         let encoded_ends = lengths;
         let bytes = bytes_mut(out)?;
         if let DecodedBytes::Offsets32(offsets, data) = bytes {

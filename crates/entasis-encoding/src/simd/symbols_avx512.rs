@@ -2,6 +2,8 @@
 //! symbols, by which eight symbols at a time are gathered, moved together in a register and stored.
 
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::strings::ROOM;
 use super::symbols::{ESCAPE, SymbolError, Symbols};
@@ -12,6 +14,8 @@ const _: () = assert!(ROOM >= REGISTER_CODES, "there is room for what the last s
 const REGISTER_CODES: usize = 64;
 /// Symbols that are stored at once.
 const GROUP_CODES: usize = 8;
+/// Ends of strings in a register.
+const REGISTER_ENDS: usize = 16;
 /// Codes that are expanded between two looks at where strings end.
 const BLOCK_CODES: usize = 8 * REGISTER_CODES;
 
@@ -123,27 +127,15 @@ pub(super) fn expand(
     out_ends.reserve(ends.len());
     let start = out.len();
     let (room, end_room) = (out.spare_capacity_mut(), &mut out_ends.spare_capacity_mut()[..ends.len()]);
-    let (mut block, mut size, mut carry, mut block_start) = (Block::new(), 0, 0, 0);
-    let mut ended = 0;
+    let (mut block, mut size, mut carry, mut block_start, mut ended) = (Block::new(), 0, 0, 0, 0);
     for codes in codes.chunks(BLOCK_CODES) {
         block.look(&masks, codes, &mut carry);
         // SAFETY: `measure` found all codes to stand for `total` bytes, for which and a whole register there is room; those before
         // the block stand for `size`.
         size = unsafe { block.store(symbols, codes.len(), room.as_mut_ptr().cast(), size) };
-        let (block_end, mut inside) = (block_start + codes.len(), 0);
-        for (&end, place) in ends[ended..].iter().zip(&mut end_room[ended..]) {
-            if end as usize > block_end {
-                break;
-            }
-            // SAFETY: the ends ascend, and those below this block's codes were met before it.
-            let (at, within) = unsafe { block.place(end as usize - block_start) };
-            inside |= within;
-            place.write((start + at) as i32);
-            ended += 1;
-        }
-        if inside & LITERAL != 0 {
-            return Err(SymbolError::TruncatedEscape);
-        }
+        let block_end = block_start + codes.len();
+        // The ends ascend, and those below the block's codes were met before it.
+        ended += block.place_ends(block_start..block_end, start, &ends[ended..], &mut end_room[ended..])?;
         block_start = block_end;
     }
     debug_assert!(size == total && ended == ends.len(), "the last string ends with the codes");
@@ -166,9 +158,10 @@ struct Block {
     /// Of each group the masks of its symbols, a byte each.
     masks: [u64; BLOCK_CODES / GROUP_CODES],
     /// Where the symbols of each group go; at last where the next symbol goes.
-    places: [usize; BLOCK_CODES / GROUP_CODES + 1],
-    /// Of each code, and of the one behind them, bytes of the symbols before it in its group, and [`LITERAL`].
-    within: [u8; BLOCK_CODES + 1],
+    places: [u32; BLOCK_CODES / GROUP_CODES + 1],
+    /// Of each code, and of the one behind them, bytes of the symbols before it in its group, and [`LITERAL`]; and what is read with
+    /// those, four at a time.
+    within: [u8; BLOCK_CODES + 4],
 }
 
 impl Block {
@@ -177,7 +170,7 @@ impl Block {
             indices: [0; BLOCK_CODES],
             masks: [0; BLOCK_CODES / GROUP_CODES],
             places: [0; BLOCK_CODES / GROUP_CODES + 1],
-            within: [0; BLOCK_CODES + 1],
+            within: [0; BLOCK_CODES + 4],
         }
     }
 
@@ -233,24 +226,49 @@ impl Block {
                 let words = _mm512_i64gather_epi64::<8>(indices, symbols.words.as_ptr().cast());
                 _mm512_storeu_epi8(to.add(at).cast(), _mm512_maskz_compress_epi8(mask, words));
             }
-            *place = at;
+            *place = at as u32;
             at += mask.count_ones() as usize;
         }
-        self.places[groups] = at;
+        self.places[groups] = at as u32;
         at
     }
 
-    /// Where the symbol of a code, or of the one behind them, goes, and what [`Self::within`] says of it.
-    ///
-    /// # Safety
-    /// `code` is at most [`BLOCK_CODES`].
-    #[inline(always)]
-    unsafe fn place(&self, code: usize) -> (usize, u8) {
-        debug_assert!(code <= BLOCK_CODES);
-        // SAFETY: as the caller says; there is a place for each group, and one more.
-        let (place, within) =
-            unsafe { (self.places.get_unchecked(code / GROUP_CODES), *self.within.get_unchecked(code)) };
-        (place + usize::from(within & !LITERAL), within)
+    /// Notes where those strings end whose ends, which ascend from `codes.start` on, are at most `codes.end`; how many there are.
+    /// `codes` are those of the block, `start` is what places count from.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+    #[inline]
+    fn place_ends(
+        &self,
+        codes: Range<usize>,
+        start: usize,
+        ends: &[u32],
+        out: &mut [MaybeUninit<i32>],
+    ) -> Result<usize, SymbolError> {
+        let (mut ended, mut inside) = (0, 0);
+        let block_start = _mm512_set1_epi32(codes.start as i32);
+        for (ends, out) in ends.chunks(REGISTER_ENDS).zip(out.chunks_mut(REGISTER_ENDS)) {
+            let there = u16::MAX >> (REGISTER_ENDS - ends.len());
+            // SAFETY: lanes behind the last end are neither read nor written. Ends in the block are at most `BLOCK_CODES` behind its
+            // start, where there are places for each group and one more, and four bytes from each code on and the one behind.
+            let here = unsafe {
+                let ends = _mm512_maskz_loadu_epi32(there, ends.as_ptr().cast());
+                let here = _mm512_mask_cmple_epu32_mask(there, ends, _mm512_set1_epi32(codes.end as i32));
+                let (zero, at) = (_mm512_setzero_si512(), _mm512_sub_epi32(ends, block_start));
+                let groups = _mm512_srli_epi32::<{ GROUP_CODES.ilog2() }>(at);
+                let places = _mm512_mask_i32gather_epi32::<4>(zero, here, groups, self.places.as_ptr().cast());
+                let within = _mm512_mask_i32gather_epi32::<1>(zero, here, at, self.within.as_ptr().cast());
+                inside |= _mm512_test_epi32_mask(within, _mm512_set1_epi32(LITERAL.into()));
+                let within = _mm512_and_si512(within, _mm512_set1_epi32((!LITERAL).into()));
+                let places = _mm512_add_epi32(_mm512_add_epi32(places, within), _mm512_set1_epi32(start as i32));
+                _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), here, places);
+                here
+            };
+            ended += here.count_ones() as usize;
+            if here != u16::MAX {
+                break;
+            }
+        }
+        if inside == 0 { Ok(ended) } else { Err(SymbolError::TruncatedEscape) }
     }
 }
 
