@@ -163,10 +163,10 @@ impl Rests {
     }
 }
 
-/// The shared lengths, held against the rule that strings stand alone where `rows` say so.
-fn checked_shared(decoded: Decoded, mut rows: impl Iterator<Item = usize>) -> Result<Vec<u8>> {
+/// The shared lengths, held against the rule that the strings that are `alone` share nothing.
+fn checked_shared(decoded: Decoded, mut alone: impl Iterator<Item = usize>) -> Result<Vec<u8>> {
     let DecodedValues::L8(shared) = decoded.values else { return Err(corrupt("lanes of another width")) };
-    if shared.iter().any(|&shared| rows.next().is_some_and(|row| row % RESTART_ROWS == 0) && shared > 0) {
+    if alone.any(|index| shared.get(index).is_some_and(|&shared| shared > 0)) {
         return Err(corrupt("a string that should stand alone"));
     }
     Ok(shared)
@@ -179,7 +179,7 @@ impl Node for PrefixNode {
         }
         let from = rows.start / RESTART_ROWS * RESTART_ROWS..rows.end;
         let shared = decode_child(&*self.shared, &Physical::Fixed(Fixed::U8), body, from.clone())?;
-        let shared = checked_shared(shared, from.clone())?;
+        let shared = checked_shared(shared, (0..from.len()).step_by(RESTART_ROWS))?;
         let rests = Rests::of(decode_child(&*self.rests, &Physical::Bytes, body, from.clone())?)?;
         let (mut lengths, lead) = (Vec::new(), rows.start - from.start);
         match bytes_mut(out)? {
@@ -212,7 +212,8 @@ impl Node for PrefixNode {
         let needed: Vec<u32> = groups().flat_map(span).collect();
         let mut shared = Decoded::new(&Physical::Fixed(Fixed::U8), BytesForm::Offsets32);
         self.shared.get(body, &needed, &mut shared)?;
-        let shared = checked_shared(shared, needed.iter().map(|&row| row as usize))?;
+        let stands_alone = |&index: &usize| needed[index] as usize % RESTART_ROWS == 0;
+        let shared = checked_shared(shared, (0..needed.len()).filter(stands_alone))?;
         let mut rests = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
         self.rests.get(body, &needed, &mut rests)?;
         let bound = bound_of_rows(rows, self.decoded_bytes).saturating_mul(RESTART_ROWS as u64);

@@ -54,23 +54,43 @@ impl PhraseStrings<'_> {
         out_offsets: &mut Vec<O>,
         out: &mut Vec<u8>,
     ) -> Result<(), GatherError> {
-        let plan = run_at(level, MakePlan { strings: self })?;
-        super::strings::make_room::<O>(plan.total, bound_bytes, out)?;
+        let Plan { total, mut segment_sums, mut phrase_sums, mut segments } =
+            run_at(level, MakePlan { strings: self })?;
+        super::strings::make_room::<O>(total, bound_bytes, out)?;
+        // Blocks are shorter; sums have 32 bits.
+        u32::try_from(total).map_err(|_| GatherError::OffsetOverflow)?;
+        super::prefix_sum_at(level, 0, &mut segment_sums);
+        super::prefix_sum_at(level, 0, &mut phrase_sums);
         let row_count = self.counts.len();
         out_offsets.reserve(row_count);
         let start = out.len();
         let ends = &mut out_offsets.spare_capacity_mut()[..row_count];
-        for (end, &place) in ends.iter_mut().zip(&plan.ends) {
-            end.write(O::wrap(start + place as usize));
+        let sums = (&segment_sums[..], &phrase_sums[..]);
+        if !run_at(level, Join { strings: self, sums, start, segments: &mut segments, ends }) {
+            return Err(self.misfit());
         }
-        let size = run_at(level, Copy { strings: self, segments: &plan.segments, out: out.spare_capacity_mut() });
-        debug_assert_eq!(size as u64, plan.total);
-        // SAFETY: the kernel wrote `size` bytes, one behind the other, and the loop one offset per string.
+        let size = run_at(level, Copy { strings: self, segments: &segments, out: out.spare_capacity_mut() });
+        debug_assert_eq!(size as u64, total);
+        // SAFETY: the kernels wrote `size` bytes, one behind the other, and one offset per string.
         unsafe {
             out.set_len(start + size);
             out_offsets.set_len(out_offsets.len() + row_count);
         }
         Ok(())
+    }
+
+    /// Names the first phrase of a string whose segments leave its literals.
+    fn misfit(&self) -> GatherError {
+        let mut token = 0;
+        for (&count, ends) in self.counts.iter().zip(self.literal_ends.windows(2)) {
+            let next = token + count as usize;
+            let segments: u64 = self.segments[token..next].iter().map(|&segment| u64::from(segment)).sum();
+            if segments > (ends[1] - ends[0]) as u64 {
+                break;
+            }
+            token = next;
+        }
+        GatherError::BadCode(token)
     }
 
     /// Where the literals begin and how many there are.
@@ -80,18 +100,19 @@ impl PhraseStrings<'_> {
     }
 }
 
-/// Strings as one stream: the literals behind the last phrase of a string and those before the first of the next lie one behind
-/// the other, on both sides, so that where strings end doesn't matter for copying.
+/// What is known before strings are put together.
 struct Plan {
     /// Bytes of all strings.
     total: u64,
-    /// For each phrase the literals before it, since the phrase before; and those behind the last.
+    /// 0 and the segments, to be summed: they come to no more than there are literals.
+    segment_sums: Vec<u32>,
+    /// 0 and the lengths of the phrases, to be summed.
+    phrase_sums: Vec<u32>,
+    /// The segments, and 0.
     segments: Vec<u32>,
-    /// Where each string ends.
-    ends: Vec<u64>,
 }
 
-/// Checks that the parts fit each other, and makes the plan.
+/// Checks that the parts fit each other, but for which literals a string's segments take, and makes the plan.
 struct MakePlan<'a> {
     strings: &'a PhraseStrings<'a>,
 }
@@ -108,12 +129,12 @@ impl Kernel for MakePlan<'_> {
             && literal_ends[0] >= 0
             && super::ascends(literal_ends)
             && literal_ends[counts.len()] as usize <= literal_bytes;
-        let count: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+        let sum = |values: &[u32]| values.iter().map(|&value| u64::from(value)).sum::<u64>();
         assert!(
             ends_are_good
                 && literals.len() >= COPY_BYTES
                 && segments.len() == phrases.len()
-                && count == phrases.len() as u64,
+                && sum(counts) == phrases.len() as u64,
             "the parts fit each other"
         );
         // A text of no more than 64 KiB and phrases of as much: their places have 32 bits.
@@ -122,37 +143,62 @@ impl Kernel for MakePlan<'_> {
             let leaves = |&phrase: &u32| ((phrase >> 16) + (phrase & 0xFFFF) + 1) as usize > text_bytes;
             return Err(GatherError::BadCode(phrases.iter().position(leaves).unwrap_or(0)));
         }
-        // Sums over the literals and phrases before each phrase. Strings have one or two, but how many, no branch can predict.
-        let (mut sums, mut sum) = (Vec::with_capacity(phrases.len() + 1), [0u64; 2]);
-        sums.push(sum);
-        sums.extend(segments.iter().zip(phrases).map(|(&segment, &phrase)| {
-            sum = [sum[0] + u64::from(segment), sum[1] + u64::from(phrase & 0xFFFF) + 1];
-            sum
-        }));
-        let (mut plan, mut token) = (Plan::new(segments, counts.len()), 0);
-        let first_literal = literal_ends[0];
-        for (&count, ends) in counts.iter().zip(literal_ends.windows(2)) {
-            let next = token + count as usize;
-            let left = u64::from((ends[1] - ends[0]) as u32).wrapping_sub(sums[next][0] - sums[token][0]);
-            if left > u64::from(u32::MAX) {
-                return Err(GatherError::BadCode(token));
-            }
-            // A segment that overflows is one too long for its string, which is found then.
-            plan.segments[next] = plan.segments[next].wrapping_add(left as u32);
-            plan.ends.push(sums[next][1] + (ends[1] - first_literal) as u64);
-            token = next;
+        let literal_bytes = self.strings.literals().1 as u64;
+        if sum(segments) > literal_bytes {
+            return Err(self.strings.misfit());
         }
-        plan.total = sum[1] + self.strings.literals().1 as u64;
-        Ok(plan)
+        let room = || Vec::with_capacity(phrases.len() + 1);
+        let (mut segment_sums, mut phrase_sums, mut own) = (room(), room(), room());
+        segment_sums.push(0);
+        segment_sums.extend_from_slice(segments);
+        phrase_sums.push(0);
+        phrase_sums.extend(phrases.iter().map(|&phrase| (phrase & 0xFFFF) + 1));
+        own.extend_from_slice(segments);
+        own.push(0);
+        Ok(Plan { total: sum(&phrase_sums) + literal_bytes, segment_sums, phrase_sums, segments: own })
     }
 }
 
-impl Plan {
-    fn new(segments: &[u32], row_count: usize) -> Self {
-        let mut own = Vec::with_capacity(segments.len() + 1);
-        own.extend_from_slice(segments);
-        own.push(0);
-        Self { total: 0, segments: own, ends: Vec::with_capacity(row_count) }
+/// Makes one stream of the strings: the literals behind the last phrase of a string and those before the first of the next lie one
+/// behind the other, on both sides, so that where strings end doesn't matter for copying. Adds the former to the latter's segment, and
+/// notes where strings end; false where the segments of a string leave its literals. The parts must have been checked.
+struct Join<'a, O> {
+    strings: &'a PhraseStrings<'a>,
+    /// Segments, and lengths of phrases, before each phrase and behind the last.
+    sums: (&'a [u32], &'a [u32]),
+    /// What ends count from.
+    start: usize,
+    segments: &'a mut [u32],
+    ends: &'a mut [MaybeUninit<O>],
+}
+
+impl<O: Offset> Kernel for Join<'_, O> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self { strings, sums: (segment_sums, phrase_sums), start, segments, ends } = self;
+        let [segment_count, phrase_count, sum_count] = [segments.len(), phrase_sums.len(), segment_sums.len()];
+        assert!(sum_count == strings.phrases.len() + 1 && segment_count == sum_count && phrase_count == sum_count);
+        let literal_ends = strings.literal_ends;
+        let first_literal = literal_ends[0];
+        // Strings have one or two phrases, but how many, no branch can predict.
+        let (mut next, mut before, mut fits) = (0, 0, true);
+        for ((&count, end), literals) in
+            strings.counts.iter().zip(ends).zip(literal_ends.iter().zip(&literal_ends[1..]))
+        {
+            next += count as usize;
+            // SAFETY: all counts together are the number of phrases, to which there is one more of each.
+            let (sum, phrases, segment) = unsafe {
+                (*segment_sums.get_unchecked(next), *phrase_sums.get_unchecked(next), segments.get_unchecked_mut(next))
+            };
+            let (taken, there) = (sum - before, (literals.1 - literals.0) as u32);
+            fits &= taken <= there;
+            *segment = segment.wrapping_add(there.wrapping_sub(taken));
+            end.write(O::wrap(start + phrases as usize + (literals.1 - first_literal) as usize));
+            before = sum;
+        }
+        fits
     }
 }
 
