@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -9,9 +10,11 @@ use crate::block::head::EncodedNode;
 use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
-use crate::encodings::{Encoding, REGISTRY, bitpack::BitPacking, nested::FixedList, plain::Plain, strings::Strings};
+use crate::encodings::{
+    Encoding, REGISTRY, bitpack::BitPacking, dictionary::Dictionary, nested::FixedList, plain::Plain, strings::Strings,
+};
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
-use crate::values::{Column, DecodedValues, Values};
+use crate::values::{BitBuffer, Column, DecodedValues, Values};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
     HEAD_PREFIX_BYTES, Lane, Like, Limits, Parts, Physical, Predicate, Profile, Scalar, Selection, with_decoded_lanes,
@@ -277,6 +280,49 @@ fn blocks_of_a_chunk_share_a_dictionary() {
         parts.push(Block::open(part.bytes.into(), &Parts::new(), None, &Limits::default()).unwrap());
         let opened = Block::open(blocks[0].bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
         assert!(matches!(opened.verify(), Err(Error::Corrupt { .. })));
+    }
+}
+
+/// Of a large dictionary of strings, few rows need only theirs: those are got singly, until decoding all values would have cost as much.
+#[test]
+fn few_rows_look_up_only_their_strings() {
+    let mut random = Random::new(44);
+    let texts: Vec<String> = (0..8_000).map(|value| format!("{}, text number {value}", value * 7919 % 8_000)).collect();
+    for (nulls, shares) in [(false, true), (true, true), (false, false), (true, false)] {
+        let options = EncodeOptions { required: Some(Dictionary.id()), ..EncodeOptions::default() };
+        let mut chunk = ChunkEncoder::new(Physical::Bytes, options);
+        let blocks = [(); 2].map(|()| {
+            let rows: Vec<&[u8]> = (0..40_000).map(|_| texts[random.below(texts.len())].as_bytes()).collect();
+            let valid: BitBuffer = rows.iter().map(|_| !nulls || random.below(3) > 0).collect();
+            let validity = nulls.then(|| valid.bits());
+            let column = Column { rows: rows.len(), validity, values: Values::Bytes(&rows) };
+            (chunk.encode(&column, !shares, &mut |_| Ok(0)).unwrap().bytes, cells_of_column(&column))
+        });
+        let part_bytes: Vec<Vec<u8>> = chunk.finish().unwrap().into_iter().map(|part| part.bytes).collect();
+        assert_eq!(part_bytes.len(), usize::from(shares));
+        for one_in in [3_000, 200, 30, 3] {
+            let mut parts = Parts::new();
+            for bytes in &part_bytes {
+                parts.push(Block::open(bytes.clone().into(), &Parts::new(), None, &Limits::default()).unwrap());
+            }
+            for (bytes, expected) in &blocks {
+                let block = Block::open(bytes.clone().into(), &parts, None, &Limits::default()).unwrap();
+                let alive: BitBuffer = expected.iter().map(|_| random.below(one_in) == 0).collect();
+                let selection = Selection::from_bits(&alive);
+                let expected: Vec<Cell> = selection.iter().map(|row| expected[row].clone()).collect();
+                for form in [BytesForm::Views, BytesForm::Views, BytesForm::Offsets32] {
+                    let mut out = Decoded::new(&Physical::Bytes, form);
+                    block.select(&selection, &mut out).unwrap();
+                    assert_eq!(cells_of(&out), expected, "nulls: {nulls}, shared: {shares}, one in {one_in}");
+                }
+            }
+            if shares {
+                let part = parts.get(0, &Physical::Bytes).unwrap();
+                assert!(part.got().load(Ordering::Relaxed) > 0);
+                // In between it depends on how many are null.
+                assert!(one_in == 30 || part.known_views().is_none() == (one_in > 30), "one in {one_in}");
+            }
+        }
     }
 }
 

@@ -25,9 +25,6 @@ pub struct Aggregates {
     pub sum: Option<i128>,
 }
 
-/// So many vectors are decoded at a time to pick rows of them: their values stay in the processor's caches.
-const PICKED_VECTORS: usize = 8;
-
 /// How many rows of a vector are alive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Alive {
@@ -49,14 +46,12 @@ impl Block {
             VectorSelection::Mask(_) if selection.count_in(vector) <= few => Alive::Few,
             VectorSelection::Mask(_) => Alive::Many,
         };
-        let (mut scratch, mut picked) = (None, Vec::new());
+        let mut picked = Vec::new();
         let mut vector = 0;
         while vector < selection.vectors().len() {
             let alive = kind(vector);
-            let most = if alive == Alive::Many { PICKED_VECTORS } else { usize::MAX };
-            let same = (vector..selection.vectors().len()).take(most).take_while(|&next| kind(next) == alive).count();
+            let same = (vector..selection.vectors().len()).take_while(|&next| kind(next) == alive).count();
             let rows = vector_rows(vector, self.rows()).start..vector_rows(vector + same - 1, self.rows()).end;
-            let first = rows.start as u32;
             picked.clear();
             if matches!(alive, Alive::Few | Alive::Many) {
                 for vector in vector..vector + same {
@@ -67,12 +62,7 @@ impl Block {
                 Alive::None => {}
                 Alive::All => self.decode(rows, out)?,
                 Alive::Few => self.get(&picked, out)?,
-                Alive::Many => {
-                    let scratch = scratch.get_or_insert_with(|| out.empty_like());
-                    scratch.clear();
-                    self.decode(rows, scratch)?;
-                    out.extend_picked(scratch, picked.iter().map(|row| (row - first) as usize))?;
-                }
+                Alive::Many => self.root().pick(self.body(), rows, &picked, out)?,
             }
             vector += same;
         }

@@ -1,5 +1,6 @@
 //! Shared parts: what the blocks of a chunk have in common. See *Shared parts* in `spec/block.md`.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -22,7 +23,8 @@ impl Parts {
     /// Adds the part with the next number.
     pub fn push(&mut self, part: Block) {
         let number = self.0.len();
-        self.0.push(Arc::new(Part { number, block: part, lanes_or_views: OnceLock::new(), strings: OnceLock::new() }));
+        let (lanes_or_views, strings, got) = (OnceLock::new(), OnceLock::new(), AtomicUsize::new(0));
+        self.0.push(Arc::new(Part { number, block: part, lanes_or_views, strings, got }));
     }
 
     /// Number of parts.
@@ -53,6 +55,7 @@ pub(crate) struct Part {
     block: Block,
     lanes_or_views: OnceLock<Decoded>,
     strings: OnceLock<StringTable>,
+    got: AtomicUsize,
 }
 
 impl Part {
@@ -67,6 +70,16 @@ impl Part {
     /// All values; byte strings as views.
     pub fn lanes_or_views(&self) -> Result<&Decoded> {
         made_once(&self.lanes_or_views, || self.decode(BytesForm::Views))
+    }
+
+    /// All values, if they have been decoded; byte strings as views.
+    pub fn known_views(&self) -> Option<&Decoded> {
+        self.lanes_or_views.get()
+    }
+
+    /// What it has cost so far to get single values, in values that are decoded one after the other.
+    pub fn got(&self) -> &AtomicUsize {
+        &self.got
     }
 
     /// All values, byte strings, to be gathered.

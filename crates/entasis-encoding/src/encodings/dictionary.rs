@@ -7,6 +7,7 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
@@ -175,6 +176,7 @@ impl Encoding for Dictionary {
             budget: opening.budget.clone(),
             lanes_or_views: OnceLock::new(),
             strings: OnceLock::new(),
+            got: AtomicUsize::new(0),
         };
         let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
@@ -192,6 +194,11 @@ impl Dictionary {
     }
 }
 
+/// Of fewer values, all are decoded where any is asked for.
+const FEW_OF: usize = 4096;
+/// So many values are decoded, one after the other, in the time that one is got singly.
+const SINGLE_COST: usize = 2;
+
 #[derive(Debug)]
 enum Source {
     Inline(Box<dyn Node>),
@@ -207,6 +214,7 @@ struct DictionaryValues {
     budget: Arc<Budget>,
     lanes_or_views: OnceLock<Decoded>,
     strings: OnceLock<StringTable>,
+    got: AtomicUsize,
 }
 
 impl DictionaryValues {
@@ -230,6 +238,45 @@ impl DictionaryValues {
                 self.budget.keep_once(&self.strings, decode, |strings| strings.size_bytes() as u64)
             }
         }
+    }
+
+    /// The strings of these codes alone, each once, and where among them each code's lies; `None` where all values are known already or
+    /// sooner decoded, given how many were got singly before.
+    fn few_views<C: simd::Code>(&self, body: &Body, codes: &[C]) -> Result<Option<(Decoded, Vec<u32>)>> {
+        let (known, got) = match &self.source {
+            Source::Shared { part, .. } => (part.known_views(), part.got()),
+            Source::Inline(_) => (self.lanes_or_views.get(), &self.got),
+        };
+        if known.is_some() || self.count < FEW_OF {
+            return Ok(None);
+        }
+        let mut asked = vec![0u64; self.count.div_ceil(64)];
+        for code in codes {
+            *asked.get_mut(code.index() / 64).ok_or_else(bad_code)? |= 1 << (code.index() % 64);
+        }
+        let ranks: Vec<u32> =
+            asked.iter().scan(0, |rank, word| Some(std::mem::replace(rank, *rank + word.count_ones()))).collect();
+        let asked_count: usize = asked.iter().map(|word| word.count_ones() as usize).sum();
+        let cost = asked_count * SINGLE_COST;
+        if got.fetch_add(cost, Ordering::Relaxed) + cost > self.count {
+            return Ok(None);
+        }
+        let rows: Vec<u32> =
+            (0..(asked.len() * 64) as u32).filter(|row| asked[*row as usize / 64] >> (row % 64) & 1 == 1).collect();
+        if rows.last().is_some_and(|&row| row as usize >= self.count) {
+            return Err(bad_code());
+        }
+        let mut values = Decoded::new(&self.physical, BytesForm::Views);
+        match &self.source {
+            Source::Shared { part, .. } => part.block().get(&rows, &mut values)?,
+            Source::Inline(nodes) => nodes.get(body, &rows, &mut values)?,
+        }
+        values.learn_text();
+        let place = |code: &C| {
+            let (word, bit) = (code.index() / 64, code.index() % 64);
+            ranks[word] + (asked[word] & ((1 << bit) - 1)).count_ones()
+        };
+        Ok(Some((values, codes.iter().map(place).collect())))
     }
 
     fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
@@ -461,6 +508,22 @@ fn gather_error(error: simd::GatherError) -> Error {
     }
 }
 
+impl StringDictionary {
+    /// As [`Self::append`], for some codes of many: where they are so few that it pays, only their strings are looked up.
+    fn append_picked(&self, body: &Body, codes: &Decoded, bound: u64, out: &mut Decoded) -> Result<()> {
+        let DecodedBytes::Views(views) = bytes_mut(out)? else {
+            return self.append(body, codes, None, bound, out);
+        };
+        let few = with_codes!(codes, codes => self.0.values.few_views(body, codes))?;
+        let Some((Decoded { values: DecodedValues::Bytes(DecodedBytes::Views(few)), .. }, places)) = few else {
+            return self.append(body, codes, None, bound, out);
+        };
+        views.append_from(&few, |few, views| simd::gather(few, &places, views).map_err(|_| bad_code()))?;
+        out.extend_valid(codes.rows);
+        Ok(())
+    }
+}
+
 impl Node for StringDictionary {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         if let Some((ends, codes)) = self.0.runs(body, &rows)? {
@@ -475,7 +538,13 @@ impl Node for StringDictionary {
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let mut codes = self.0.fresh();
         self.0.codes.get(body, rows, &mut codes)?;
-        self.append(body, &codes, None, bound_of_rows(rows, self.0.decoded_bytes), out)
+        self.append_picked(body, &codes, bound_of_rows(rows, self.0.decoded_bytes), out)
+    }
+
+    fn pick(&self, body: &Body, rows: Range<usize>, picked: &[u32], out: &mut Decoded) -> Result<()> {
+        let mut codes = self.0.fresh();
+        self.0.codes.pick(body, rows, picked, &mut codes)?;
+        self.append_picked(body, &codes, self.0.decoded_bytes, out)
     }
 
     fn filter(

@@ -16,6 +16,9 @@ use crate::values::{BitBuffer, BytesForm, Decoded, DecodedValues, LaneAccess, La
 use crate::wire::{Reader, WireError};
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
+/// So many vectors are decoded at a time to pick rows of them: their values stay in the processor's caches.
+const PICKED_VECTORS: usize = 8;
+
 /// An opened node: parameters parsed and checked, ready to be asked. Rows are the node's own.
 pub(crate) trait Node: Send + Sync + fmt::Debug {
     /// Appends `rows`, any range within the node.
@@ -31,6 +34,12 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
             out.extend_picked(&span, group.iter().map(|&row| (row - low) as usize))?;
         }
         Ok(())
+    }
+
+    /// Appends `picked` of `rows`, any range within the node: ascending, and many of them. By default some vectors are decoded at a time,
+    /// and what wasn't picked is left behind.
+    fn pick(&self, body: &Body, rows: Range<usize>, picked: &[u32], out: &mut Decoded) -> Result<()> {
+        pick_decoded(self, body, rows, picked, out)
     }
 
     /// The lanes of `rows`, any range within the node, little-endian, if they lie in the block as they are: verified, and without a
@@ -241,6 +250,26 @@ pub(crate) fn bound_of_rows(rows: &[u32], decoded_bytes: u64) -> u64 {
     sorted.sort_unstable();
     let most = sorted.chunk_by(|left, right| left == right).map(|equal| equal.len() as u64).max().unwrap_or(1);
     decoded_bytes.saturating_mul(most)
+}
+
+/// [`Node::pick`] by decoding.
+pub(crate) fn pick_decoded<N: Node + ?Sized>(
+    node: &N,
+    body: &Body,
+    rows: Range<usize>,
+    picked: &[u32],
+    out: &mut Decoded,
+) -> Result<()> {
+    let mut scratch = out.empty_like();
+    let span = |row: &u32| *row as usize / (PICKED_VECTORS * VECTOR_ROWS);
+    for group in picked.chunk_by(|left, right| span(left) == span(right)) {
+        let start = (span(&group[0]) * PICKED_VECTORS * VECTOR_ROWS).max(rows.start);
+        let end = ((span(&group[0]) + 1) * PICKED_VECTORS * VECTOR_ROWS).min(rows.end);
+        scratch.clear();
+        node.decode(body, start..end, &mut scratch)?;
+        out.extend_picked(&scratch, group.iter().map(|&row| row as usize - start))?;
+    }
+    Ok(())
 }
 
 /// Single rows, cut where the next one lies in another vector.

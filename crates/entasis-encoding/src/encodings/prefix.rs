@@ -212,7 +212,7 @@ impl Node for PrefixNode {
         let needed: Vec<u32> = groups().flat_map(span).collect();
         let mut shared = Decoded::new(&Physical::Fixed(Fixed::U8), BytesForm::Offsets32);
         self.shared.get(body, &needed, &mut shared)?;
-        let stands_alone = |&index: &usize| needed[index] as usize % RESTART_ROWS == 0;
+        let stands_alone = |&index: &usize| (needed[index] as usize).is_multiple_of(RESTART_ROWS);
         let shared = checked_shared(shared, (0..needed.len()).filter(stands_alone))?;
         let mut rests = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
         self.rests.get(body, &needed, &mut rests)?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::bitmap::bits_mut;
-use super::node::{Node, Opening};
+use super::node::{Node, Opening, pick_decoded};
 use super::ranked::{Ranked, ranks};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
@@ -141,6 +141,15 @@ impl Node for ValidityNode {
         self.append(out, |values, out| values.decode(body, rows, out), |validity, out| validity.decode(body, bits, out))
     }
 
+    fn pick(&self, body: &Body, rows: Range<usize>, picked: &[u32], out: &mut Decoded) -> Result<()> {
+        let bits = rows.clone();
+        self.append(
+            out,
+            |values, out| values.pick(body, rows, picked, out),
+            |validity, out| validity.pick(body, bits, picked, out),
+        )
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         self.append(out, |values, out| values.get(body, rows, out), |validity, out| validity.get(body, rows, out))
     }
@@ -236,6 +245,17 @@ impl Node for PackedNode {
         }
         let range = self.ranked.range(body, &rows)?;
         self.append(range.bits(), out, |values, out| values.decode(body, range.values.clone(), out))
+    }
+
+    fn pick(&self, body: &Body, rows: Range<usize>, picked: &[u32], out: &mut Decoded) -> Result<()> {
+        // Lanes are sooner decoded than looked for.
+        if !matches!(out.values, DecodedValues::Bytes(_)) {
+            return pick_decoded(self, body, rows, picked, out);
+        }
+        let (valid, packed) = self.ranked.single(body, picked)?;
+        let values =
+            packed.first().map_or(0, |&first| first as usize)..packed.last().map_or(0, |&last| last as usize + 1);
+        self.append(valid.bits(), out, |node, out| node.pick(body, values, &packed, out))
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
