@@ -116,8 +116,16 @@ fn ask(block: &Block) {
     };
     let literal = least.unwrap_or(Scalar::Bytes(b"a".to_vec()));
     let order = FloatOrder::Total;
+    let like = |begin: &[u8]| {
+        let text = if let Scalar::Bytes(text) = &literal { text.as_slice() } else { b"a" };
+        let middle = &text[text.len() / 3..text.len().div_ceil(2)];
+        Predicate::Like(Like { pattern: [begin, b"%", middle].concat(), escape: None, negated: false })
+    };
     for predicate in [
         Predicate::IsNull,
+        like(b""),
+        like(b"%a"),
+        like(b"_b"),
         Predicate::Compare(Comparison::Equal, literal.clone(), order),
         Predicate::Compare(Comparison::Greater, literal.clone(), FloatOrder::Ieee),
         Predicate::In { values: vec![literal.clone()], negated: true, order },
