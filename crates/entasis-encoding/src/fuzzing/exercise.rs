@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::{DECODED_BYTES, split};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LargeValues};
 use crate::{
-    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Limits, Parts, Predicate, Result, Scalar, Selection,
-    VECTOR_ROWS, with_decoded_lanes,
+    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Like, Limits, Parts, Predicate, Result, Scalar,
+    Selection, VECTOR_ROWS, with_decoded_lanes,
 };
 
 /// Opens the last block of `bytes` with those before it as shared parts, and asks it everything.
