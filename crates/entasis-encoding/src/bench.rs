@@ -447,7 +447,19 @@ mod tests {
             }
         }
         answered.dedup();
-        let expected = ["Constant", "Validity", "Bitmap", "Run", "Dictionary", "BitPacking", "Alp", "Narrow", "Sparse"];
+        let expected = [
+            "Constant",
+            "Validity",
+            "Bitmap",
+            "Run",
+            "Dictionary",
+            "BitPacking",
+            "Alp",
+            "Fsst",
+            "Strings",
+            "Narrow",
+            "Sparse",
+        ];
         assert!(expected.iter().all(|name| answered.contains(name)), "{answered:?}");
     }
 

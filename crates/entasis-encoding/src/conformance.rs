@@ -176,7 +176,13 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
     ];
     if let Scalar::Bytes(text) = &literal {
         let middle = &text[text.len() / 3..text.len().div_ceil(2)];
-        for (negated, pattern) in [(false, [b"%", middle, b"%"].concat()), (true, [middle, b"_%"].concat())] {
+        for (negated, pattern) in [
+            (false, [b"%", middle, b"%"].concat()),
+            (true, [middle, b"_%"].concat()),
+            (false, [middle, b"%"].concat()),
+            (true, [b"%", middle].concat()),
+            (false, [b"%", middle, b"%", middle, b"%"].concat()),
+        ] {
             predicates.push(Predicate::Like(Like { pattern, escape: Some(0), negated }));
         }
     }

@@ -16,7 +16,8 @@ use bytes::Bytes;
 
 use super::node::{Node, Opening, bound_of_rows};
 use super::strings::{
-    Gathered, append_views, bytes_mut, checked_starts, length_type, locate, locate_each, write_starts,
+    Coded, Gathered, Places, add_up, append_views, bytes_mut, checked_starts, length_type, locate, locate_each,
+    write_starts,
 };
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -25,10 +26,12 @@ use crate::block::parts::made_once;
 use crate::chooser::statistics::{LEAST_SYMBOL_RATIO, SYMBOLS_MIN_BYTES};
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
+use crate::filter::coded::Alphabet;
+use crate::filter::{FilterWork, Question};
 use crate::fsst::SymbolTable;
-use crate::values::{Decoded, DecodedBytes, Values};
+use crate::values::{BitBuffer, Decoded, DecodedBytes, Values};
 use crate::wire::{EntryPoints, write_varint};
-use crate::{Fixed, Physical, simd};
+use crate::{Fixed, Physical};
 
 pub(crate) struct Fsst;
 
@@ -166,8 +169,7 @@ impl Node for FsstNode {
         let symbols = self.symbols(body)?;
         let codes = body.buffer(self.codes, range)?;
         let bound = usize::try_from(self.total).unwrap_or(usize::MAX);
-        let first = lengths.first().copied().unwrap_or(0);
-        simd::prefix_sum(first, &mut lengths);
+        add_up(&mut lengths);
         let encoded_ends = lengths;
         let bytes = bytes_mut(out)?;
         if let DecodedBytes::Offsets32(offsets, data) = bytes {
@@ -182,6 +184,21 @@ impl Node for FsstNode {
         }
         out.extend_valid(encoded_ends.len());
         Ok(())
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let places = Places { lengths: &*self.lengths, length_type: self.length_type, starts: &self.starts };
+        let alphabet = Alphabet::Symbols(self.symbols(body)?);
+        let bound = usize::try_from(self.total).unwrap_or(usize::MAX);
+        let coded = Coded { places, buffer: self.codes, alphabet, limit_bytes: bound };
+        coded.filter(self, body, rows, question, work, out)
     }
 
     fn few(&self) -> usize {

@@ -17,10 +17,13 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues, Values};
+use crate::filter::coded::{Alphabet, CodedSearch, CodedStrings};
+use crate::filter::{FilterWork, Question, filter_decoded};
+use crate::fsst::SymbolError;
+use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::views::{INLINE_BYTES, Views, view_of};
 use crate::wire::EntryPoints;
-use crate::{Fixed, Physical, VECTOR_ROWS};
+use crate::{Fixed, Physical, VECTOR_ROWS, simd};
 
 pub(crate) struct Strings;
 
@@ -200,6 +203,73 @@ fn place_each<T: Copy + Into<u32>>(
     Ok(())
 }
 
+/// Makes lengths the places where strings end that lie back to back.
+pub(crate) fn add_up(lengths: &mut [u32]) {
+    let first = lengths.first().copied().unwrap_or(0);
+    simd::prefix_sum(first, lengths);
+}
+
+/// What tells where strings lie that are back to back.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub lengths: &'a dyn Node,
+    pub length_type: Fixed,
+    /// Of each vector, and where the last one ends.
+    pub starts: &'a [usize],
+}
+
+/// Strings back to back in a buffer, as they are or encoded by symbols, for filters.
+pub(crate) struct Coded<'a> {
+    pub places: Places<'a>,
+    pub buffer: usize,
+    pub alphabet: Alphabet<'a>,
+    /// All strings decode to no more.
+    pub limit_bytes: usize,
+}
+
+/// So many rows are filtered at a time: their bytes stay in the processor's nearest caches.
+const FILTERED_ROWS: usize = 2 * VECTOR_ROWS;
+
+impl Coded<'_> {
+    /// What `node`, of which these are the strings, answers: from their codes if that is quicker than to decode them.
+    pub fn filter<N: Node>(
+        &self,
+        node: &N,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let Some(test) = question.bytes_test() else { return filter_decoded(node, body, rows, question, work, out) };
+        let corrupt = |error: SymbolError| Error::corrupt("node", 0, error.to_string());
+        let (grain, mut next) = (node.grain_rows(), rows.start);
+        while next < rows.end {
+            // The first vector shows whether the search pays.
+            let size = if next == rows.start { grain } else { grain.max(FILTERED_ROWS) };
+            let piece = next..rows.end.min((next / grain * grain).saturating_add(size));
+            next = piece.end;
+            let Places { lengths, length_type, starts } = self.places;
+            let (mut ends, range) = locate(body, lengths, length_type, starts, piece.clone())?;
+            if u32::try_from(range.len()).is_err() {
+                return Err(corrupt(SymbolError::Ends));
+            }
+            add_up(&mut ends);
+            let codes = body.buffer(self.buffer, range)?;
+            let strings = CodedStrings { alphabet: self.alphabet, codes, ends: &ends };
+            let Some(mut search) = work.search(node, || CodedSearch::new(test, &strings)) else {
+                work.give_back_search(node, None);
+                return filter_decoded(node, body, piece.start..rows.end, question, work, out);
+            };
+            let decoded = search.answer(test, &strings, self.limit_bytes, out).map_err(corrupt)?;
+            work.decoded_values += decoded as u64;
+            work.compared_values += (piece.len() - decoded) as u64;
+            work.give_back_search(node, (decoded <= piece.len() / 2).then_some(search));
+        }
+        Ok(())
+    }
+}
+
 /// The error of lengths that don't add up to their vector.
 fn beside_vector(end: u64, vector_end: u64) -> Error {
     Error::corrupt("node", 0, format!("lengths add up to {end} in a vector that ends at {vector_end}"))
@@ -255,6 +325,19 @@ impl Node for StringsNode {
         }
         out.extend_valid(lengths.len());
         Ok(())
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let places = Places { lengths: &*self.lengths, length_type: self.length_type, starts: &self.starts };
+        let coded = Coded { places, buffer: self.buffer, alphabet: Alphabet::Bytes, limit_bytes: usize::MAX };
+        coded.filter(self, body, rows, question, work, out)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use super::pattern::Pattern;
+use super::cuts::{Cuts, behind_prefix};
+use super::pattern::{Pattern, Shape};
 use crate::predicate::{Comparison, Predicate, Scalar};
 
 /// What passes.
@@ -20,6 +21,20 @@ enum Kind {
     /// Ascending.
     OneOf(Vec<Vec<u8>>),
     Like(Box<Pattern>),
+}
+
+impl Kind {
+    /// A pattern, as the simplest thing that says the same.
+    fn of_pattern(pattern: Pattern) -> Self {
+        match pattern.shape() {
+            Shape::Equal(text) => Kind::Equal(text.to_vec()),
+            Shape::Begin(text) => {
+                let behind = behind_prefix(text).map_or(Bound::Unbounded, Bound::Excluded);
+                Kind::Within(Bound::Included(text.to_vec()), behind)
+            }
+            Shape::End(_) | Shape::Inside(_) | Shape::Other => Kind::Like(Box::new(pattern)),
+        }
+    }
 }
 
 impl BytesTest {
@@ -59,7 +74,7 @@ impl BytesTest {
                 (None, Some(high)) => (Some(Kind::Within(Bound::Excluded(high), Bound::Unbounded)), false),
                 (None, None) => (None, false),
             },
-            Predicate::Like(like) => (Some(Kind::Like(Box::new(Pattern::new(like)))), like.negated),
+            Predicate::Like(like) => (Some(Kind::of_pattern(Pattern::new(like))), like.negated),
         };
         Self { kind: kind.unwrap_or(Kind::Never), negated }
     }
@@ -70,6 +85,34 @@ impl BytesTest {
             Kind::Never => Some(self.negated),
             Kind::OneOf(literals) if literals.is_empty() => Some(self.negated),
             Kind::Like(pattern) if pattern.is_any() => Some(!self.negated),
+            _ => None,
+        }
+    }
+
+    /// The cuts between what passes and what doesn't, where the order of strings says it.
+    pub fn cuts(&self) -> Option<Cuts> {
+        match &self.kind {
+            Kind::Never | Kind::Like(_) => None,
+            Kind::Equal(literal) => Some(Cuts::one_of(std::slice::from_ref(literal), self.negated)),
+            Kind::OneOf(literals) => Some(Cuts::one_of(literals, self.negated)),
+            Kind::Within(low, high) => {
+                Some(Cuts::within(low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice), self.negated))
+            }
+        }
+    }
+
+    /// Ascending, what strings are one of, or mustn't be (`true`), where that is asked.
+    pub fn literals(&self) -> Option<(&[Vec<u8>], bool)> {
+        match &self.kind {
+            Kind::OneOf(literals) => Some((literals, self.negated)),
+            _ => None,
+        }
+    }
+
+    /// The pattern that strings match, or mustn't (`true`).
+    pub fn pattern(&self) -> Option<(&Pattern, bool)> {
+        match &self.kind {
+            Kind::Like(pattern) => Some((pattern, self.negated)),
             _ => None,
         }
     }

@@ -4,7 +4,13 @@
 //! (`Node::filter`): packed integers are compared as they are packed, dictionaries answer once per value and then ask their codes,
 //! runs answer once per run, and what no encoding can answer is decoded, a few vectors at a time, and answered then.
 
+mod anchor;
 mod bytes;
+pub(crate) mod coded;
+mod coded_cuts;
+#[cfg(test)]
+mod coded_tests;
+mod cuts;
 mod intervals;
 mod pattern;
 
@@ -20,6 +26,7 @@ use crate::{
     Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd, with_decoded_lanes,
 };
 use bytes::BytesTest;
+use coded::CodedSearch;
 use intervals::Intervals;
 
 /// More intervals than these are searched instead of compared one after the other.
@@ -46,6 +53,8 @@ pub struct FilterWork {
     bits: BitBuffer,
     /// Questions that nodes of the block at hand made of the filter's, by the node's address.
     made: Vec<(usize, Arc<Question>)>,
+    /// Searches that they made of it, and where there is none, or none that pays.
+    searches: Vec<(usize, Option<CodedSearch>)>,
 }
 
 impl Filter {
@@ -67,6 +76,7 @@ impl Filter {
             return Err(Error::InvalidArgument(what));
         }
         work.made.clear();
+        work.searches.clear();
         let (root, body) = (block.root(), block.body());
         let few = root.few();
         let mut vector = 0;
@@ -180,6 +190,23 @@ impl FilterWork {
         let made = Arc::new(make(self)?);
         self.made.push((address, made.clone()));
         Ok(made)
+    }
+}
+
+impl FilterWork {
+    /// Takes the search that `node` made for the block at hand, or makes it with `make`; nothing where there is none or none that pays.
+    /// [`FilterWork::give_back_search`] keeps it.
+    pub(crate) fn search<N>(&mut self, node: &N, make: impl FnOnce() -> Option<CodedSearch>) -> Option<CodedSearch> {
+        let address = std::ptr::from_ref(node) as usize;
+        match self.searches.iter().position(|(of, _)| *of == address) {
+            Some(index) => self.searches.swap_remove(index).1,
+            None => make(),
+        }
+    }
+
+    /// Keeps a search for the rest of the block, or that there is none.
+    pub(crate) fn give_back_search<N>(&mut self, node: &N, search: Option<CodedSearch>) {
+        self.searches.push((std::ptr::from_ref(node) as usize, search));
     }
 }
 
@@ -301,6 +328,14 @@ impl Question {
         let made = Arc::new(make()?);
         lock().push((part.clone(), made.clone()));
         Ok(made)
+    }
+
+    /// The test of byte strings, if it is one, and not for all or none of them.
+    pub fn bytes_test(&self) -> Option<&BytesTest> {
+        match &self.test {
+            Test::Bytes(test) => Some(test),
+            _ => None,
+        }
     }
 
     /// Whether a lane's pattern passes.

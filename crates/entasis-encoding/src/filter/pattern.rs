@@ -17,6 +17,21 @@ pub(crate) struct Pattern {
     is_open: bool,
 }
 
+/// What simple patterns ask for: texts without single characters between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape<'p> {
+    /// `text`.
+    Equal(&'p [u8]),
+    /// `text%`.
+    Begin(&'p [u8]),
+    /// `%text`.
+    End(&'p [u8]),
+    /// `%text%`.
+    Inside(&'p [u8]),
+    /// Any other, and what every string matches.
+    Other,
+}
+
 /// What stands between two `%`, not empty but in a pattern without any: texts, with single characters between them.
 #[derive(Debug, Clone, Default)]
 struct Stretch {
@@ -60,6 +75,30 @@ impl Pattern {
         self.is_open && self.begin.is_none() && self.middle.is_empty() && self.end.is_none()
     }
 
+    /// What it asks for, if that is simple.
+    pub fn shape(&self) -> Shape<'_> {
+        let texts = (self.begin.as_ref().map(Stretch::text), self.end.as_ref().map(Stretch::text));
+        match (texts, self.middle.as_slice()) {
+            ((Some(Some(text)), None), []) if self.is_open => Shape::Begin(text),
+            ((Some(Some(text)), None), []) => Shape::Equal(text),
+            ((None, Some(Some(text))), []) => Shape::End(text),
+            ((None, None), [only]) => only.text().map_or(Shape::Other, Shape::Inside),
+            _ => Shape::Other,
+        }
+    }
+
+    /// Texts of every string that matches, none of them empty: what it begins with, what it ends with, and the longest that it holds
+    /// somewhere else.
+    pub fn texts(&self) -> [Option<&[u8]>; 3] {
+        let begin = self.begin.as_ref().and_then(|begin| begin.parts.first()).filter(|(before, _)| *before == 0);
+        let end = self.end.as_ref().filter(|end| end.trailing == 0).and_then(|end| end.parts.last());
+        let known =
+            |part: &&(usize, Vec<u8>)| ![begin, end].into_iter().flatten().any(|known| std::ptr::eq(known, *part));
+        let stretches = self.begin.iter().chain(&self.middle).chain(&self.end);
+        let longest = stretches.flat_map(|stretch| &stretch.parts).filter(known).max_by_key(|(_, text)| text.len());
+        [begin, end, longest].map(|part| part.map(|(_, text)| text.as_slice()))
+    }
+
     /// Whether all of `text` matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         let mut rest = text;
@@ -85,6 +124,15 @@ impl Pattern {
 impl Stretch {
     fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.trailing == 0
+    }
+
+    /// The text that is all of it.
+    fn text(&self) -> Option<&[u8]> {
+        match (self.parts.as_slice(), self.trailing) {
+            ([(0, text)], 0) => Some(text),
+            ([], 0) => Some(&[]),
+            _ => None,
+        }
     }
 
     fn push(&mut self, byte: u8) {

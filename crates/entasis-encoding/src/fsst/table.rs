@@ -51,6 +51,12 @@ impl SymbolTable {
         self.symbol_count
     }
 
+    /// The symbol of `code`, its first byte lowest, and its length in bytes; the length is 0 where there is none.
+    #[inline(always)]
+    pub(crate) fn symbol(&self, code: u8) -> (u64, usize) {
+        self.symbols.get(code)
+    }
+
     /// Each symbol in the order of codes: its bytes, the first one lowest, and its length in bytes.
     pub(super) fn symbols(&self) -> impl Iterator<Item = (u64, usize)> {
         (0..self.symbol_count).map(|code| self.symbols.get(code as u8))

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::{DECODED_BYTES, split};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LargeValues};
 use crate::{
-    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Limits, Parts, Predicate, Result, Scalar, Selection,
-    VECTOR_ROWS, with_decoded_lanes,
+    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Like, Limits, Parts, Predicate, Result, Scalar,
+    Selection, VECTOR_ROWS, with_decoded_lanes,
 };
 
 /// Opens the last block of `bytes` with those before it as shared parts, and asks it everything.
@@ -116,8 +116,16 @@ fn ask(block: &Block) {
     };
     let literal = least.unwrap_or(Scalar::Bytes(b"a".to_vec()));
     let order = FloatOrder::Total;
+    let like = |begin: &[u8]| {
+        let text = if let Scalar::Bytes(text) = &literal { text.as_slice() } else { b"a" };
+        let middle = &text[text.len() / 3..text.len().div_ceil(2)];
+        Predicate::Like(Like { pattern: [begin, b"%", middle].concat(), escape: None, negated: false })
+    };
     for predicate in [
         Predicate::IsNull,
+        like(b""),
+        like(b"%a"),
+        like(b"_b"),
         Predicate::Compare(Comparison::Equal, literal.clone(), order),
         Predicate::Compare(Comparison::Greater, literal.clone(), FloatOrder::Ieee),
         Predicate::In { values: vec![literal.clone()], negated: true, order },
