@@ -6,6 +6,9 @@ use super::cuts::{Cuts, behind_prefix};
 use super::pattern::{Pattern, Shape};
 use crate::predicate::{Comparison, Predicate, Scalar};
 
+/// What strings are within.
+pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// What passes.
 #[derive(Debug, Clone)]
 pub(crate) struct BytesTest {
@@ -93,28 +96,39 @@ impl BytesTest {
     pub fn cuts(&self) -> Option<Cuts> {
         match &self.kind {
             Kind::Never | Kind::Like(_) => None,
-            Kind::Equal(literal) => Some(Cuts::one_of(std::slice::from_ref(literal), self.negated)),
-            Kind::OneOf(literals) => Some(Cuts::one_of(literals, self.negated)),
-            Kind::Within(low, high) => {
-                Some(Cuts::within(low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice), self.negated))
-            }
+            Kind::Equal(_) | Kind::OneOf(_) => Some(Cuts::one_of(self.literals(), self.negated)),
+            Kind::Within(..) => self.bounds().map(|(low, high)| Cuts::within(low, high, self.negated)),
         }
     }
 
-    /// Ascending, what strings are one of, or mustn't be (`true`), where that is asked.
-    pub fn literals(&self) -> Option<(&[Vec<u8>], bool)> {
+    /// Ascending, the literals that strings are one of, or mustn't be; none where something else is asked.
+    pub fn literals(&self) -> &[Vec<u8>] {
         match &self.kind {
-            Kind::OneOf(literals) => Some((literals, self.negated)),
+            Kind::Equal(literal) => std::slice::from_ref(literal),
+            Kind::OneOf(literals) => literals,
+            _ => &[],
+        }
+    }
+
+    /// The bounds that strings are within, or mustn't be.
+    pub fn bounds(&self) -> Option<Bounds<'_>> {
+        match &self.kind {
+            Kind::Within(low, high) => Some((low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice))),
             _ => None,
         }
     }
 
-    /// The pattern that strings match, or mustn't (`true`).
-    pub fn pattern(&self) -> Option<(&Pattern, bool)> {
+    /// The pattern that strings match, or mustn't.
+    pub fn pattern(&self) -> Option<&Pattern> {
         match &self.kind {
-            Kind::Like(pattern) => Some((pattern, self.negated)),
+            Kind::Like(pattern) => Some(pattern),
             _ => None,
         }
+    }
+
+    /// Whether what is found doesn't pass, and everything else does.
+    pub fn is_negated(&self) -> bool {
+        self.negated
     }
 
     /// Whether one string passes.

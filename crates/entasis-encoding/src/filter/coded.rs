@@ -9,11 +9,12 @@ use memchr::memmem::Finder;
 
 use super::anchor::{Anchored, CodedEnd};
 use super::bytes::BytesTest;
-use super::coded_cuts::{CodedCuts, Sorted};
+use super::coded_cuts::CodedCuts;
 use super::cuts::{Cuts, behind_prefix};
 use super::pattern::Shape;
+use super::plain::{Among, Keys, holding};
 use crate::fsst::{SymbolError, SymbolTable};
-use crate::simd::{ESCAPE, Edges};
+use crate::simd::Edges;
 use crate::values::BitBuffer;
 
 /// What codes stand for.
@@ -26,12 +27,6 @@ pub(crate) enum Alphabet<'a> {
 }
 
 impl Alphabet<'_> {
-    /// Whether this code says that the next byte stands for itself.
-    #[inline(always)]
-    pub fn is_escape(self, code: u8) -> bool {
-        code == ESCAPE && matches!(self, Alphabet::Symbols(_))
-    }
-
     /// What a code that is no escape stands for, the first byte lowest, and its length in bytes; the length is 0 if that is nothing.
     #[inline(always)]
     pub fn symbol(self, code: u8) -> (u64, usize) {
@@ -65,29 +60,24 @@ pub(crate) struct CodedSearch {
 #[derive(Debug)]
 enum Part {
     Cuts(Box<CodedCuts>),
-    /// Those that the first and the last code don't rule out.
-    Sorted(Box<CodedCuts>),
     End(Box<CodedEnd>),
     Inside(Box<Anchored>),
-    /// Of strings as they are.
+    // Of strings as they are.
+    Keys(Keys),
+    Among(Box<Among>),
     Found(Box<Finder<'static>>),
 }
 
-impl Part {
-    /// What holds a text; nothing if that is looked for in vain too often.
-    fn inside(text: &[u8], strings: &CodedStrings<'_>) -> Option<Self> {
-        match strings.alphabet {
-            Alphabet::Bytes => Some(Part::Found(Box::new(Finder::new(text).into_owned()))),
-            Alphabet::Symbols(table) => {
-                let anchored = Anchored::new(text, strings, table);
-                (anchored.share <= MOST_LOOKED_AT).then(|| Part::Inside(Box::new(anchored)))
-            }
-        }
-    }
+/// A bit per string, 64 to a word.
+pub(crate) struct Sorted {
+    /// Those that pass.
+    pub passing: Vec<u64>,
+    /// Those of which it isn't known yet.
+    pub unknown: Vec<u64>,
 }
 
-/// Of more literals than these it is only asked what codes strings with one of them begin and end with.
-const MOST_LITERALS: usize = 16;
+/// If literals have more bytes than this, all together, what is learned of them takes longer than to decode.
+const MOST_LITERAL_BYTES: usize = 4096;
 
 /// If more of all codes have to be looked at one by one, decoding is quicker.
 const MOST_LOOKED_AT: f64 = 0.4;
@@ -95,34 +85,67 @@ const MOST_LOOKED_AT: f64 = 0.4;
 impl CodedSearch {
     /// Nothing if the test says nothing of codes, or if that would take longer than to decode; `strings` are some of those that it is for.
     pub fn new(test: &BytesTest, strings: &CodedStrings<'_>) -> Option<Self> {
-        let coded = |cuts| Box::new(CodedCuts::new(cuts, strings.alphabet));
-        if let Some((literals, negated)) = test.literals().filter(|(literals, _)| literals.len() > MOST_LITERALS) {
-            let parts = vec![Part::Sorted(coded(Cuts::one_of(literals, false)))];
+        match strings.alphabet {
+            Alphabet::Symbols(table) => Self::of_symbols(test, strings, table),
+            Alphabet::Bytes => Self::of_bytes(test, strings),
+        }
+    }
+
+    fn of_symbols(test: &BytesTest, strings: &CodedStrings<'_>, table: &SymbolTable) -> Option<Self> {
+        let coded = |cuts| Part::Cuts(Box::new(CodedCuts::new(cuts, table)));
+        let literal_bytes = test.literals().iter().map(Vec::len).sum::<usize>();
+        if literal_bytes > MOST_LITERAL_BYTES {
+            return None;
+        }
+        if let Some(cuts) = test.cuts() {
+            return Some(Self { parts: vec![coded(cuts)], is_certain: true, negated: false });
+        }
+        let begin = |low: Bound<&[u8]>, high: Bound<&[u8]>| coded(Cuts::within(low, high, false));
+        let inside = |text: &[u8]| {
+            let anchored = Anchored::new(text, strings, table);
+            (anchored.share <= MOST_LOOKED_AT).then(|| Part::Inside(Box::new(anchored)))
+        };
+        Self::of_pattern(test, strings, begin, inside)
+    }
+
+    fn of_bytes(test: &BytesTest, strings: &CodedStrings<'_>) -> Option<Self> {
+        let negated = test.is_negated();
+        if !test.literals().is_empty() {
+            let parts = vec![Part::Among(Box::new(Among::new(test.literals())))];
             return Some(Self { parts, is_certain: false, negated });
         }
-        if let Some(of_test) = test.cuts() {
-            return Some(Self { parts: vec![Part::Cuts(coded(of_test))], is_certain: true, negated: false });
+        if let Some((low, high)) = test.bounds() {
+            return Some(Self { parts: vec![Part::Keys(Keys::new(low, high))], is_certain: true, negated });
         }
-        let (pattern, negated) = test.pattern()?;
-        let [begin, end, inside] = pattern.texts();
+        let begin = |low: Bound<&[u8]>, high: Bound<&[u8]>| Part::Keys(Keys::new(low, high));
+        let inside = |text: &[u8]| Some(Part::Found(Box::new(Finder::new(text).into_owned())));
+        Self::of_pattern(test, strings, begin, inside)
+    }
+
+    /// What a pattern's texts say, given what finds strings within bounds, and strings with something inside.
+    fn of_pattern(
+        test: &BytesTest,
+        strings: &CodedStrings<'_>,
+        begin: impl Fn(Bound<&[u8]>, Bound<&[u8]>) -> Part,
+        inside: impl Fn(&[u8]) -> Option<Part>,
+    ) -> Option<Self> {
+        let pattern = test.pattern()?;
+        let texts = pattern.texts();
         let mut parts = Vec::new();
-        if let Some(begin) = begin {
-            let behind = behind_prefix(begin);
-            let behind = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            parts.push(Part::Cuts(coded(Cuts::within(Bound::Included(begin), behind, false))));
+        if let Some(text) = texts[0] {
+            let behind = behind_prefix(text);
+            parts.push(begin(Bound::Included(text), behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded)));
         }
-        parts.extend(end.map(|end| Part::End(Box::new(CodedEnd::new(end, strings.alphabet)))));
-        if let Some(inside) = inside {
-            parts.extend(Part::inside(inside, strings));
-        }
+        parts.extend(texts[1].map(|end| Part::End(Box::new(CodedEnd::new(end, strings.alphabet)))));
+        parts.extend(texts[2].and_then(inside));
         let is_certain = matches!(pattern.shape(), Shape::End(_) | Shape::Inside(_));
-        (!parts.is_empty()).then_some(Self { parts, is_certain, negated })
+        (!parts.is_empty()).then_some(Self { parts, is_certain, negated: test.is_negated() })
     }
 
     /// Appends a bit for each of `strings`, set where it passes, and returns how many of them had to be decoded, to at most `limit_bytes`.
     ///
     /// # Errors
-    /// Any [`SymbolError`], of strings that were looked at.
+    /// Any [`SymbolError`], of strings that were looked at; nothing is appended then.
     pub fn answer(
         &mut self,
         test: &BytesTest,
@@ -132,25 +155,28 @@ impl CodedSearch {
     ) -> Result<usize, SymbolError> {
         let count = strings.ends.len();
         let mut found = constant_words(true, count);
-        let needs_edges = self.parts.iter().any(|part| !matches!(part, Part::Inside(_) | Part::Found(_)));
-        let edges = if needs_edges {
-            Edges::of(strings.codes, strings.ends).ok_or(SymbolError::Ends)?
-        } else {
-            Edges::default()
-        };
+        let needs_edges = self.parts.iter().any(|part| matches!(part, Part::Cuts(_) | Part::End(_)));
+        let edges = if needs_edges { Edges::of(strings.codes, strings.ends) } else { Some(Edges::default()) };
+        let edges = edges.ok_or(SymbolError::Ends)?;
         for part in &mut self.parts {
             if found.iter().all(|word| *word == 0) {
                 break;
             }
             let words = match part {
                 Part::Cuts(cuts) => cuts.find(strings, &edges).ok_or(SymbolError::UnknownCode)?,
-                Part::Sorted(cuts) => {
-                    let Sorted { passing, unknown } = cuts.sort(&edges);
-                    passing.into_iter().zip(unknown).map(|(passing, unknown)| passing | unknown).collect()
-                }
                 Part::End(end) => end.find(strings, &edges),
                 Part::Inside(anchored) => anchored.find(strings),
-                Part::Found(finder) => strings.find(finder),
+                Part::Among(among) => among.find(strings),
+                Part::Found(finder) => holding(strings, finder),
+                Part::Keys(keys) => {
+                    let Sorted { mut passing, mut unknown } = keys.sort(strings);
+                    if self.is_certain {
+                        strings.retain(test, self.negated, limit_bytes, &mut unknown)?;
+                    }
+                    // Those that aren't known are asked for the whole pattern.
+                    passing.iter_mut().zip(unknown).for_each(|(passing, unknown)| *passing |= unknown);
+                    passing
+                }
             };
             found.iter_mut().zip(words).for_each(|(found, word)| *found &= word);
         }
@@ -164,7 +190,25 @@ impl CodedSearch {
     }
 }
 
+/// Appends a bit for each of many decoded strings, set where it passes. False, and nothing is appended, if each has to be asked by itself.
+pub(crate) fn answer_plain(test: &BytesTest, offsets: &[i32], data: &[u8], out: &mut BitBuffer) -> bool {
+    let Some((&first, offsets)) = offsets.split_first() else { return false };
+    let Some(codes) = data.get(first as usize..) else { return false };
+    let ends: Vec<u32> = offsets.iter().map(|&end| (end - first) as u32).collect();
+    let strings = CodedStrings { alphabet: Alphabet::Bytes, codes, ends: &ends };
+    let Some(mut search) = CodedSearch::new(test, &strings) else { return false };
+    search.answer(test, &strings, usize::MAX, out).is_ok()
+}
+
 impl CodedStrings<'_> {
+    /// The symbols, if codes stand for such.
+    pub fn table(&self) -> Option<&SymbolTable> {
+        match self.alphabet {
+            Alphabet::Symbols(table) => Some(table),
+            Alphabet::Bytes => None,
+        }
+    }
+
     /// Where the codes of a string are.
     #[inline(always)]
     pub fn place(&self, row: usize) -> Range<usize> {
@@ -203,25 +247,6 @@ impl CodedStrings<'_> {
             keep(found, row, &bytes[start..end as usize]);
         }
         Ok(rows.len())
-    }
-
-    /// A word of bits for every 64 strings, set where one holds what is looked for, which isn't empty. All are searched at once: what
-    /// is found across two of them is none.
-    fn find(&self, finder: &Finder<'_>) -> Vec<u64> {
-        let mut out = constant_words(false, self.ends.len());
-        let (mut row, mut from) = (0, 0);
-        while let Some(at) = finder.find(&self.codes[from..]).map(|at| from + at) {
-            while self.ends.get(row).is_some_and(|&end| end as usize <= at) {
-                row += 1;
-            }
-            let Some(&end) = self.ends.get(row) else { break };
-            from = at + 1;
-            if at + finder.needle().len() <= end as usize {
-                out[row / 64] |= 1 << (row % 64);
-                from = end as usize;
-            }
-        }
-        out
     }
 }
 

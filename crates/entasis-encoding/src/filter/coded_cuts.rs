@@ -1,16 +1,17 @@
-//! The order of strings as they are or as symbols encode them (see [`crate::fsst`]), told from as few codes as it takes: most often the first.
+//! The order of strings that symbols encode (see [`crate::fsst`]), told from as few codes as it takes: most often the first.
 //!
 //! Whoever encodes chooses among the symbols that fit, so that codes aren't compared with codes: what they stand for is held against the
 //! cuts. An automaton does that for each code once and remembers what came out.
 
 use std::collections::HashMap;
 
-use super::coded::{Alphabet, CodedStrings};
+use super::coded::{CodedStrings, Sorted};
 use super::cuts::{Cuts, Piece, Place};
 use crate::VECTOR_ROWS;
-use crate::simd::{ByteSet, Edges, members, word_of};
+use crate::fsst::SymbolTable;
+use crate::simd::{ByteSet, ESCAPE, Edges, members, word_of};
 
-/// Cuts, made ready for strings of one alphabet.
+/// Cuts, made ready for strings under one symbol table.
 #[derive(Debug)]
 pub(crate) struct CodedCuts {
     automaton: Automaton,
@@ -71,22 +72,22 @@ impl Automaton {
     }
 
     /// The place that a code leads to; nothing if it is none.
-    fn step(&self, (place, is_escaped): (Place, bool), code: u8, alphabet: Alphabet<'_>) -> Option<(Place, bool)> {
+    fn step(&self, (place, is_escaped): (Place, bool), code: u8, table: &SymbolTable) -> Option<(Place, bool)> {
         if is_escaped {
             return Some((self.cuts.narrow(place, Piece::new(u64::from(code), 1)), false));
         }
-        if alphabet.is_escape(code) {
+        if code == ESCAPE {
             return Some((place, true));
         }
-        let (word, length) = alphabet.symbol(code);
+        let (word, length) = table.symbol(code);
         (length > 0).then(|| (self.cuts.narrow(place, Piece::new(word, length)), false))
     }
 
     /// Looks at what `code` leads to for the first time; nothing if it is no code.
     #[cold]
-    fn see(&mut self, from: State, code: u8, alphabet: Alphabet<'_>) -> Option<Seen> {
+    fn see(&mut self, from: State, code: u8, table: &SymbolTable) -> Option<Seen> {
         let index = usize::from(from - START);
-        let (place, is_escaped) = self.step(self.states[index], code, alphabet)?;
+        let (place, is_escaped) = self.step(self.states[index], code, table)?;
         Some(match self.state(place, is_escaped) {
             Some(state) => {
                 self.next[index][usize::from(code)] = state;
@@ -97,9 +98,9 @@ impl Automaton {
     }
 
     /// The answer to a string of which the rest of the codes are these; nothing if one is none.
-    fn finish(&self, mut place: (Place, bool), codes: &[u8], alphabet: Alphabet<'_>) -> Option<bool> {
+    fn finish(&self, mut place: (Place, bool), codes: &[u8], table: &SymbolTable) -> Option<bool> {
         for &code in codes {
-            place = self.step(place, code, alphabet)?;
+            place = self.step(place, code, table)?;
         }
         (!place.1).then(|| self.cuts.passes(place.0))
     }
@@ -127,16 +128,15 @@ struct SharedCodes {
 }
 
 impl SharedCodes {
-    fn new(automaton: &mut Automaton, alphabet: Alphabet<'_>) -> Self {
+    fn new(automaton: &mut Automaton, table: &SymbolTable) -> Self {
         let mut codes = Vec::new();
-        match (automaton.cuts.shared(), alphabet) {
-            ([], _) => {}
-            (shared, Alphabet::Bytes) => codes.extend_from_slice(shared),
-            (shared, Alphabet::Symbols(table)) => table.with_encoder(|encoder| encoder.encode(shared, &mut codes)),
+        let shared = automaton.cuts.shared();
+        if !shared.is_empty() {
+            table.with_encoder(|encoder| encoder.encode(shared, &mut codes));
         }
         let (mut at, mut state, mut resume) = (0, START, vec![(0, START)]);
         while let Some(&code) = codes.get(at)
-            && let Some(Seen::State(next)) = automaton.see(state, code, alphabet)
+            && let Some(Seen::State(next)) = automaton.see(state, code, table)
             && next >= START
         {
             (at, state) = (at + 1, next);
@@ -174,14 +174,6 @@ fn equal_bytes(one: &[u8; SKIPPED_CODES], other: &[u8; SKIPPED_CODES]) -> usize 
     })
 }
 
-/// A bit per string, 64 to a word.
-pub(crate) struct Sorted {
-    /// Those that pass.
-    pub passing: Vec<u64>,
-    /// Those of which it isn't known yet.
-    pub unknown: Vec<u64>,
-}
-
 /// A string that isn't answered yet.
 #[derive(Clone, Copy)]
 struct Open {
@@ -192,12 +184,12 @@ struct Open {
 }
 
 impl CodedCuts {
-    pub fn new(cuts: Cuts, alphabet: Alphabet<'_>) -> Self {
+    pub fn new(cuts: Cuts, table: &SymbolTable) -> Self {
         let any = cuts.any_place();
         let (mut passing, mut unknown) = (ByteSet::default(), ByteSet::default());
         for code in 0..=u8::MAX {
-            let (word, length) = alphabet.symbol(code);
-            if alphabet.is_escape(code) || length == 0 {
+            let (word, length) = table.symbol(code);
+            if code == ESCAPE || length == 0 {
                 unknown.insert(code);
                 continue;
             }
@@ -210,7 +202,7 @@ impl CodedCuts {
         }
         let last = cuts.literals().map(|literals| {
             let may_end = |byte: &u8| {
-                let (word, length) = alphabet.symbol(*byte);
+                let (word, length) = table.symbol(*byte);
                 let symbol = &word.to_le_bytes()[..length];
                 literals
                     .iter()
@@ -220,13 +212,13 @@ impl CodedCuts {
         });
         let empty_passes = cuts.passes(any);
         let mut automaton = Automaton::new(cuts);
-        let shared = SharedCodes::new(&mut automaton, alphabet);
+        let shared = SharedCodes::new(&mut automaton, table);
         Self { automaton, passing, unknown, last, empty_passes, shared }
     }
 
     /// A word of bits for every 64 strings; nothing if one has what is no code.
     pub fn find(&mut self, strings: &CodedStrings<'_>, edges: &Edges) -> Option<Vec<u64>> {
-        let Sorted { mut passing, unknown } = self.sort(edges);
+        let (table, Sorted { mut passing, unknown }) = (strings.table()?, self.sort(edges));
         let mut open = Vec::new();
         let mut answers = [[0; 64]; VECTOR_WORDS];
         for (vector, unknown) in unknown.chunks(VECTOR_WORDS).enumerate() {
@@ -235,7 +227,7 @@ impl CodedCuts {
                 continue;
             }
             while !open.is_empty() {
-                self.step(strings, &mut open, answers.as_flattened_mut())?;
+                self.step(strings, table, &mut open, answers.as_flattened_mut())?;
             }
             let passing = passing[vector * VECTOR_WORDS..].iter_mut();
             passing.zip(&answers).zip(unknown).for_each(|((passing, answers), unknown)| {
@@ -246,7 +238,7 @@ impl CodedCuts {
     }
 
     /// What the first and the last codes tell.
-    pub fn sort(&self, edges: &Edges) -> Sorted {
+    fn sort(&self, edges: &Edges) -> Sorted {
         let (mut passing, mut unknown) = (Vec::new(), Vec::new());
         members(&edges.firsts, &self.passing, &mut passing);
         members(&edges.firsts, &self.unknown, &mut unknown);
@@ -280,18 +272,24 @@ impl CodedCuts {
     }
 
     /// Looks at one code of each open string, and keeps those that are open still. All at once, so that none waits for another.
-    fn step(&mut self, strings: &CodedStrings<'_>, open: &mut Vec<Open>, answers: &mut [u8]) -> Option<()> {
+    fn step(
+        &mut self,
+        strings: &CodedStrings<'_>,
+        table: &SymbolTable,
+        open: &mut Vec<Open>,
+        answers: &mut [u8],
+    ) -> Option<()> {
         let mut kept = 0;
         for index in 0..open.len() {
             let Open { row, at, end, state } = open[index];
             let next = if at < end {
                 let code = strings.codes[at as usize];
                 match self.automaton.next[usize::from(state - START)][usize::from(code)] {
-                    UNSEEN => match self.automaton.see(state, code, strings.alphabet)? {
+                    UNSEEN => match self.automaton.see(state, code, table)? {
                         Seen::State(state) => state,
                         Seen::Place(place, is_escaped) => {
                             let rest = &strings.codes[at as usize + 1..end as usize];
-                            State::from(self.automaton.finish((place, is_escaped), rest, strings.alphabet)?)
+                            State::from(self.automaton.finish((place, is_escaped), rest, table)?)
                         }
                     },
                     next => next,

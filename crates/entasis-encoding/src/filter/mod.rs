@@ -13,6 +13,7 @@ mod coded_tests;
 mod cuts;
 mod intervals;
 mod pattern;
+mod plain;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -425,6 +426,9 @@ impl Question {
             (DecodedValues::L256(lanes), _) => push_each(rows, out, |row| self.holds_lane(lanes[row])),
             (DecodedValues::Bool(bits), Test::Bool { set, .. }) => extend_equal(bits.bits(), *set, out),
             (DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, data)), Test::Bytes(test)) => {
+                if rows >= VECTOR_ROWS && coded::answer_plain(test, offsets, data, out) {
+                    return Ok(());
+                }
                 let value = |row: usize| &data[offsets[row] as usize..offsets[row + 1] as usize];
                 let mut words = Words::new(out);
                 test.each(rows, value, |passes| words.push(passes));
