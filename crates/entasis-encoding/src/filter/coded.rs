@@ -1,7 +1,7 @@
 //! Predicates on strings that lie back to back as they are, or as symbols encode them (see [`crate::fsst`]), answered where they lie.
 //!
-//! What the order of strings says is told from their first codes ([`CodedCuts`]); ends and substrings are looked for among the codes
-//! ([`CodedEnd`], [`Anchored`]). Of other patterns these find the strings that may match, and only they are decoded.
+//! What the order of strings says is told from their first codes ([`CodedCuts`]) or bytes ([`Keys`]); ends and substrings are looked for
+//! among the codes ([`CodedEnd`], [`Anchored`]). Of other patterns these find the strings that may match, and only they are decoded.
 
 use std::ops::{Bound, Range};
 
@@ -59,12 +59,17 @@ pub(crate) struct CodedSearch {
 
 #[derive(Debug)]
 enum Part {
+    /// Where strings under symbols stand in the order of strings.
     Cuts(Box<CodedCuts>),
+    /// What strings end with.
     End(Box<CodedEnd>),
+    /// What strings under symbols hold.
     Inside(Box<Anchored>),
-    // Of strings as they are.
+    /// Where strings as they are stand in the order of strings.
     Keys(Keys),
+    /// Which strings as they are may be one of some.
     Among(Box<Among>),
+    /// What strings as they are hold.
     Found(Box<Finder<'static>>),
 }
 

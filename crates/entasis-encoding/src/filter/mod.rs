@@ -2,7 +2,8 @@
 //!
 //! A [`Filter`] is a predicate made ready for one column. Each node of a block answers a `Question` as its encoding allows
 //! (`Node::filter`): packed integers are compared as they are packed, dictionaries answer once per value and then ask their codes,
-//! runs answer once per run, and what no encoding can answer is decoded, a few vectors at a time, and answered then.
+//! runs answer once per run, strings are searched where they lie, and what no encoding can answer is decoded, a few vectors at a time, and
+//! answered then.
 
 mod anchor;
 mod bytes;
