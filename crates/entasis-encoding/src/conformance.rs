@@ -176,6 +176,9 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
     ];
     if let Scalar::Bytes(text) = &literal {
         let middle = &text[text.len() / 3..text.len().div_ceil(2)];
+        for comparison in [Comparison::Equal, Comparison::NotEqual, Comparison::Greater] {
+            predicates.push(Predicate::Compare(comparison, Scalar::Bytes(Vec::new()), order));
+        }
         for (negated, pattern) in [
             (false, [b"%", middle, b"%"].concat()),
             (true, [middle, b"_%"].concat()),

@@ -258,7 +258,8 @@ impl DictionaryValues {
             asked.iter().scan(0, |rank, word| Some(std::mem::replace(rank, *rank + word.count_ones()))).collect();
         let asked_count: usize = asked.iter().map(|word| word.count_ones() as usize).sum();
         let cost = asked_count * SINGLE_COST;
-        if got.fetch_add(cost, Ordering::Relaxed) + cost > self.count {
+        // As much again may be lost where all are decoded in the end.
+        if got.fetch_add(cost, Ordering::Relaxed) + cost > self.count / 2 {
             return Ok(None);
         }
         let rows: Vec<u32> =

@@ -24,9 +24,10 @@ use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
+use crate::filter::{BytesTest, FilterWork, Question, filter_decoded};
 use crate::phrases::{MIN_PHRASE_BYTES, Parsed, PhraseText, TEXT_BYTES};
 use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
-use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::wire::EntryPoints;
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
@@ -265,6 +266,29 @@ impl Node for PhrasesNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         let (counts, phrases) = locate(body, &*self.counts, self.count_type, &self.firsts, rows.clone())?;
         self.append(body, &Asked::Range(rows), &counts, &Asked::Range(phrases), out)
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let Some(empty_passes) = question.bytes_test().and_then(BytesTest::of_empty) else {
+            return filter_decoded(self, body, rows, question, work, out);
+        };
+        // A phrase isn't empty: what has one passes if others than empty strings do, and what has none is its literals.
+        let counts = Asked::Range(rows.clone()).unsigned(&*self.counts, self.count_type, body)?;
+        let mut found = BitBuffer::default();
+        self.literals.filter(body, rows, question, work, &mut found)?;
+        for (piece, row) in counts.chunks(64).zip((0..).step_by(64)) {
+            let have_phrases = piece.iter().rev().fold(0, |word, &count| word << 1 | u64::from(count > 0));
+            let others = if empty_passes { 0 } else { u64::MAX };
+            out.extend_word(found.bits().word(row) & !have_phrases | others & have_phrases, piece.len());
+        }
+        Ok(())
     }
 
     fn few(&self) -> usize {

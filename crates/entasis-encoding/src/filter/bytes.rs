@@ -92,6 +92,16 @@ impl BytesTest {
         }
     }
 
+    /// Where it only counts whether a string is empty: whether empty ones pass; the others then don't, or the other way round.
+    pub fn of_empty(&self) -> Option<bool> {
+        match &self.kind {
+            Kind::Equal(literal) if literal.is_empty() => Some(!self.negated),
+            Kind::OneOf(literals) if literals.len() == 1 && literals[0].is_empty() => Some(!self.negated),
+            Kind::Within(Bound::Excluded(low), Bound::Unbounded) if low.is_empty() => Some(self.negated),
+            _ => None,
+        }
+    }
+
     /// The cuts between what passes and what doesn't, where the order of strings says it.
     pub fn cuts(&self) -> Option<Cuts> {
         match &self.kind {

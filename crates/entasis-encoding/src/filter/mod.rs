@@ -27,7 +27,7 @@ use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedVa
 use crate::{
     Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd, with_decoded_lanes,
 };
-use bytes::BytesTest;
+pub(crate) use bytes::BytesTest;
 use coded::CodedSearch;
 use intervals::Intervals;
 
