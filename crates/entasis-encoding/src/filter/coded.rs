@@ -195,8 +195,12 @@ impl CodedSearch {
     }
 }
 
-/// Appends a bit for each of many decoded strings, set where it passes. False, and nothing is appended, if each has to be asked by itself.
+/// Appends a bit for each of many decoded strings, set where it passes. False, and nothing is appended, if each is better asked by itself:
+/// only patterns take so long that it pays to search all strings at once.
 pub(crate) fn answer_plain(test: &BytesTest, offsets: &[i32], data: &[u8], out: &mut BitBuffer) -> bool {
+    if test.pattern().is_none() {
+        return false;
+    }
     let Some((&first, offsets)) = offsets.split_first() else { return false };
     let Some(codes) = data.get(first as usize..) else { return false };
     let ends: Vec<u32> = offsets.iter().map(|&end| (end - first) as u32).collect();
