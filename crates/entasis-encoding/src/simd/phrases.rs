@@ -365,5 +365,10 @@ mod tests {
         assert_eq!(wrong(&[u32::MAX], (0, 56), 64), Err(GatherError::BadCode(0)));
         assert_eq!(wrong(&[0], (1, 56), 99), Err(GatherError::BadCode(0)));
         assert_eq!(wrong(&[0], (65_535, 65_536), 99), Err(GatherError::BadCode(0)));
+        // Enough literals for both strings, but not for one of them.
+        let uneven = |segments: &[u32]| expand(&[1, 1], &[0, 2, 8], segments, &[(0, 9), (9, 9)], 99).map(|_| ());
+        assert_eq!(uneven(&[2, 6]), Ok(()));
+        assert_eq!(uneven(&[3, 0]), Err(GatherError::BadCode(0)));
+        assert_eq!(uneven(&[0, 7]), Err(GatherError::BadCode(1)));
     }
 }

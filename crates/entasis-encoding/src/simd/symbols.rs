@@ -358,6 +358,34 @@ mod tests {
         }
     }
 
+    /// Codes of short strings, empty ones among them, of which a block has many; strings end where registers and blocks do.
+    #[test]
+    fn ends_of_many_short_strings_are_those_of_the_definition() {
+        let (list, table) = symbols();
+        for longest in [1, 2, 7, 64] {
+            let code =
+                |word: u64| if word.is_multiple_of(9) { vec![ESCAPE, word as u8] } else { vec![(word % 200) as u8] };
+            let words: Vec<u64> = test_values::random(longest).take(5000).collect();
+            let strings: Vec<Vec<u8>> = words
+                .chunk_by(|left, _| left >> 32 & 3 != 0)
+                .flat_map(|words| words.chunks(longest as usize))
+                .map(|words| words.iter().flat_map(|&word| code(word)).collect())
+                .flat_map(|string| [string, Vec::new()])
+                .collect();
+            let (mut ends, mut expected, mut expected_ends) = (vec![0], b"before".to_vec(), vec![6]);
+            for string in &strings {
+                ends.push(ends[ends.len() - 1] + string.len() as u32);
+                expected.extend(expand_naively(&list, string).unwrap());
+                expected_ends.push(expected.len() as i32);
+            }
+            for level in Level::available() {
+                let (mut out, mut out_ends) = (b"before".to_vec(), Vec::new());
+                table.expand_at(level, &strings.concat(), &ends, &mut out, usize::MAX, &mut out_ends).unwrap();
+                assert!(out == expected && out_ends == expected_ends, "up to {longest} codes at {level:?}");
+            }
+        }
+    }
+
     #[test]
     fn each_fault_has_its_error() {
         let (_, table) = symbols();
