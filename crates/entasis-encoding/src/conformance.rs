@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -327,7 +326,7 @@ fn few_rows_look_up_only_their_strings() {
             }
             if shares {
                 let part = parts.get(0, &Physical::Bytes).unwrap();
-                assert!(part.got().load(Ordering::Relaxed) > 0);
+                assert!(part.known_views().is_some() || part.singles().len() > 0);
                 // In between it depends on how many are null.
                 assert!(one_in == 30 || part.known_views().is_none() == (one_in > 30), "one in {one_in}");
             }

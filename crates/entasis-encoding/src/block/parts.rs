@@ -1,10 +1,10 @@
 //! Shared parts: what the blocks of a chunk have in common. See *Shared parts* in `spec/block.md`.
 
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::encodings::singles::Singles;
 use crate::error::{Error, Result};
 use crate::simd::StringTable;
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues};
@@ -23,8 +23,8 @@ impl Parts {
     /// Adds the part with the next number.
     pub fn push(&mut self, part: Block) {
         let number = self.0.len();
-        let (lanes_or_views, strings, got) = (OnceLock::new(), OnceLock::new(), AtomicUsize::new(0));
-        self.0.push(Arc::new(Part { number, block: part, lanes_or_views, strings, got }));
+        let (lanes_or_views, strings, singles) = (OnceLock::new(), OnceLock::new(), Singles::default());
+        self.0.push(Arc::new(Part { number, block: part, lanes_or_views, strings, singles }));
     }
 
     /// Number of parts.
@@ -55,7 +55,7 @@ pub(crate) struct Part {
     block: Block,
     lanes_or_views: OnceLock<Decoded>,
     strings: OnceLock<StringTable>,
-    got: AtomicUsize,
+    singles: Singles,
 }
 
 impl Part {
@@ -77,9 +77,9 @@ impl Part {
         self.lanes_or_views.get()
     }
 
-    /// What it has cost so far to get single values, in values that are decoded one after the other.
-    pub fn got(&self) -> &AtomicUsize {
-        &self.got
+    /// The strings that were got singly, before all were decoded.
+    pub fn singles(&self) -> &Singles {
+        &self.singles
     }
 
     /// All values, byte strings, to be gathered.

@@ -7,11 +7,11 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
+use super::singles::Singles;
 use super::strings::bytes_mut;
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::filter::{FilterWork, Question};
 use crate::simd::StringTable;
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
+use crate::views::Views;
 use crate::wire::write_varint;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
 
@@ -176,7 +177,7 @@ impl Encoding for Dictionary {
             budget: opening.budget.clone(),
             lanes_or_views: OnceLock::new(),
             strings: OnceLock::new(),
-            got: AtomicUsize::new(0),
+            singles: Singles::default(),
         };
         let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
@@ -194,11 +195,6 @@ impl Dictionary {
     }
 }
 
-/// Of fewer values, all are decoded where any is asked for.
-const FEW_OF: usize = 4096;
-/// So many values are decoded, one after the other, in the time that one is got singly.
-const SINGLE_COST: usize = 2;
-
 #[derive(Debug)]
 enum Source {
     Inline(Box<dyn Node>),
@@ -214,7 +210,7 @@ struct DictionaryValues {
     budget: Arc<Budget>,
     lanes_or_views: OnceLock<Decoded>,
     strings: OnceLock<StringTable>,
-    got: AtomicUsize,
+    singles: Singles,
 }
 
 impl DictionaryValues {
@@ -240,44 +236,24 @@ impl DictionaryValues {
         }
     }
 
-    /// The strings of these codes alone, each once, and where among them each code's lies; `None` where all values are known already or
-    /// sooner decoded, given how many were got singly before.
-    fn few_views<C: simd::Code>(&self, body: &Body, codes: &[C]) -> Result<Option<(Decoded, Vec<u32>)>> {
-        let (known, got) = match &self.source {
-            Source::Shared { part, .. } => (part.known_views(), part.got()),
-            Source::Inline(_) => (self.lanes_or_views.get(), &self.got),
+    /// Appends the strings of these codes as views, if it pays to look up no others.
+    fn append_singles<C: simd::Code>(&self, body: &Body, codes: &[C], out: &mut Views) -> Result<bool> {
+        let (known, singles, total) = match &self.source {
+            Source::Shared { part, .. } => (part.known_views(), part.singles(), part.block().rows()),
+            Source::Inline(_) => (self.lanes_or_views.get(), &self.singles, self.count),
         };
-        if known.is_some() || self.count < FEW_OF {
-            return Ok(None);
+        if known.is_some() {
+            return Ok(false);
         }
-        let mut asked = vec![0u64; self.count.div_ceil(64)];
-        for code in codes {
-            *asked.get_mut(code.index() / 64).ok_or_else(bad_code)? |= 1 << (code.index() % 64);
-        }
-        let ranks: Vec<u32> =
-            asked.iter().scan(0, |rank, word| Some(std::mem::replace(rank, *rank + word.count_ones()))).collect();
-        let asked_count: usize = asked.iter().map(|word| word.count_ones() as usize).sum();
-        let cost = asked_count * SINGLE_COST;
-        // As much again may be lost where all are decoded in the end.
-        if got.fetch_add(cost, Ordering::Relaxed) + cost > self.count / 2 {
-            return Ok(None);
-        }
-        let rows: Vec<u32> =
-            (0..(asked.len() * 64) as u32).filter(|row| asked[*row as usize / 64] >> (row % 64) & 1 == 1).collect();
-        if rows.last().is_some_and(|&row| row as usize >= self.count) {
-            return Err(bad_code());
-        }
-        let mut values = Decoded::new(&self.physical, BytesForm::Views);
-        match &self.source {
-            Source::Shared { part, .. } => part.block().get(&rows, &mut values)?,
-            Source::Inline(nodes) => nodes.get(body, &rows, &mut values)?,
-        }
-        values.learn_text();
-        let place = |code: &C| {
-            let (word, bit) = (code.index() / 64, code.index() % 64);
-            ranks[word] + (asked[word] & ((1 << bit) - 1)).count_ones()
+        let get = |codes: &[u32]| {
+            let mut strings = Decoded::new(&self.physical, BytesForm::Views);
+            match &self.source {
+                Source::Shared { part, .. } => part.block().get(codes, &mut strings)?,
+                Source::Inline(values) => values.get(body, codes, &mut strings)?,
+            }
+            Ok(strings)
         };
-        Ok(Some((values, codes.iter().map(place).collect())))
+        singles.append(self.count, total, codes, get, out)
     }
 
     fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
@@ -515,11 +491,9 @@ impl StringDictionary {
         let DecodedBytes::Views(views) = bytes_mut(out)? else {
             return self.append(body, codes, None, bound, out);
         };
-        let few = with_codes!(codes, codes => self.0.values.few_views(body, codes))?;
-        let Some((Decoded { values: DecodedValues::Bytes(DecodedBytes::Views(few)), .. }, places)) = few else {
+        if !with_codes!(codes, codes => self.0.values.append_singles(body, codes, views))? {
             return self.append(body, codes, None, bound, out);
-        };
-        views.append_from(&few, |few, views| simd::gather(few, &places, views).map_err(|_| bad_code()))?;
+        }
         out.extend_valid(codes.rows);
         Ok(())
     }

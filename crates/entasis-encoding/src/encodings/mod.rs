@@ -26,6 +26,7 @@ pub(crate) mod roaring;
 pub(crate) mod run;
 pub(crate) mod sequence;
 pub(crate) mod serial;
+pub(crate) mod singles;
 pub(crate) mod sparse;
 pub(crate) mod strings;
 pub(crate) mod validity;

@@ -1,0 +1,103 @@
+//! Single strings of a large dictionary: where few of its values are asked for, only those are got, and kept for who asks next.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::simd;
+use crate::values::{Decoded, DecodedBytes, DecodedValues};
+use crate::views::Views;
+
+/// Of fewer values, all are decoded where any is asked for.
+const FEW_OF: usize = 4096;
+/// So many values are decoded, one after the other, in the time that one is got singly.
+const SINGLE_COST: usize = 2;
+
+/// The strings that were got singly so far, until they are so many that all are sooner decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Singles(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    values: Views,
+    /// For each code 1 + where its string lies among the values, or 0; empty before the first was asked for.
+    places: Vec<u32>,
+    given_up: bool,
+}
+
+impl Singles {
+    /// Appends the strings of `codes`, which are below `count`, of a dictionary with `total` values. Those that nobody has asked for yet
+    /// are got with `get`, which takes ascending codes, each once. False, with nothing appended, where all values are sooner decoded.
+    ///
+    /// # Errors
+    /// Those of `get`, and of a code that no value has.
+    pub fn append<C: simd::Code>(
+        &self,
+        count: usize,
+        total: usize,
+        codes: &[C],
+        get: impl FnOnce(&[u32]) -> Result<Decoded>,
+        out: &mut Views,
+    ) -> Result<bool> {
+        if total < FEW_OF {
+            return Ok(false);
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.given_up {
+            return Ok(false);
+        }
+        if known.places.is_empty() {
+            known.places.resize(total.max(count), 0);
+        }
+        let mut fresh = Vec::new();
+        for code in codes {
+            let index = code.index();
+            if index >= count {
+                return Err(bad_code());
+            }
+            if known.places[index] == 0 {
+                fresh.push(index as u32);
+            }
+        }
+        fresh.sort_unstable();
+        fresh.dedup();
+        // As much again may be lost where all are decoded in the end.
+        if (known.values.len() + fresh.len()) * SINGLE_COST > total / 2 {
+            *known = Known { given_up: true, ..Known::default() };
+            return Ok(false);
+        }
+        if !fresh.is_empty() {
+            known.extend(&fresh, get(&fresh)?)?;
+        }
+        let places: Vec<u32> = codes.iter().map(|code| known.places[code.index()] - 1).collect();
+        out.append_from(&known.values, |values, views| simd::gather(values, &places, views).map_err(|_| bad_code()))?;
+        Ok(true)
+    }
+
+    /// Number of strings that were got so far, if they haven't become too many.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap().values.len()
+    }
+}
+
+impl Known {
+    /// Keeps the strings of these codes.
+    fn extend(&mut self, codes: &[u32], mut strings: Decoded) -> Result<()> {
+        strings.learn_text();
+        let DecodedValues::Bytes(DecodedBytes::Views(strings)) = strings.values else { return Err(bad_code()) };
+        if strings.len() != codes.len() {
+            return Err(bad_code());
+        }
+        let first = self.values.len() as u32 + 1;
+        self.values.append_from(&strings, |from, to| {
+            to.extend_from_slice(from);
+            Ok::<(), Error>(())
+        })?;
+        codes.iter().zip(first..).for_each(|(&code, place)| self.places[code as usize] = place);
+        Ok(())
+    }
+}
+
+fn bad_code() -> Error {
+    Error::corrupt("node", 0, "Dictionary: a code that no value has")
+}
