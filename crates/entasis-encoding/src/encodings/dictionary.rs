@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
-use super::singles::Singles;
 use super::strings::bytes_mut;
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -177,7 +176,6 @@ impl Encoding for Dictionary {
             budget: opening.budget.clone(),
             lanes_or_views: OnceLock::new(),
             strings: OnceLock::new(),
-            singles: Singles::default(),
         };
         let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
@@ -210,7 +208,6 @@ struct DictionaryValues {
     budget: Arc<Budget>,
     lanes_or_views: OnceLock<Decoded>,
     strings: OnceLock<StringTable>,
-    singles: Singles,
 }
 
 impl DictionaryValues {
@@ -236,24 +233,15 @@ impl DictionaryValues {
         }
     }
 
-    /// Appends the strings of these codes as views, if it pays to look up no others.
-    fn append_singles<C: simd::Code>(&self, body: &Body, codes: &[C], out: &mut Views) -> Result<bool> {
-        let (known, singles, total) = match &self.source {
-            Source::Shared { part, .. } => (part.known_views(), part.singles(), part.block().rows()),
-            Source::Inline(_) => (self.lanes_or_views.get(), &self.singles, self.count),
-        };
-        if known.is_some() {
-            return Ok(false);
-        }
-        let get = |codes: &[u32]| {
-            let mut strings = Decoded::new(&self.physical, BytesForm::Views);
-            match &self.source {
-                Source::Shared { part, .. } => part.block().get(codes, &mut strings)?,
-                Source::Inline(values) => values.get(body, codes, &mut strings)?,
+    /// Appends the strings of these codes as views, if it pays to look up no others: where the values are those of a shared part, of which
+    /// not all are known.
+    fn append_singles<C: simd::Code>(&self, codes: &[C], out: &mut Views) -> Result<bool> {
+        match &self.source {
+            Source::Shared { part, .. } if part.known_views().is_none() => {
+                part.singles().append(part.block(), self.count, codes, out)
             }
-            Ok(strings)
-        };
-        singles.append(self.count, total, codes, get, out)
+            _ => Ok(false),
+        }
     }
 
     fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
@@ -339,7 +327,7 @@ impl Codes {
     }
 }
 
-fn bad_code() -> Error {
+pub(super) fn bad_code() -> Error {
     Error::corrupt("node", 0, "Dictionary: a code that no value has")
 }
 
@@ -491,7 +479,7 @@ impl StringDictionary {
         let DecodedBytes::Views(views) = bytes_mut(out)? else {
             return self.append(body, codes, None, bound, out);
         };
-        if !with_codes!(codes, codes => self.0.values.append_singles(body, codes, views))? {
+        if !with_codes!(codes, codes => self.0.values.append_singles(codes, views))? {
             return self.append(body, codes, None, bound, out);
         }
         out.extend_valid(codes.rows);

@@ -146,7 +146,7 @@ fn corrupt(error: impl fmt::Display) -> Error {
 }
 
 /// Appends strings of which each ends in `data` where `ends` says; to 64-bit offsets or views.
-fn append_ended(out: &mut DecodedBytes, ends: &[i32], data: Vec<u8>) {
+fn append_ended(out: &mut DecodedBytes, ends: &[i32], data: Vec<u8>) -> Result<()> {
     match out {
         // 32-bit offsets were decoded in place.
         DecodedBytes::Offsets32(..) => {}
@@ -158,9 +158,10 @@ fn append_ended(out: &mut DecodedBytes, ends: &[i32], data: Vec<u8>) {
         DecodedBytes::Views(views) => {
             let lengths: Vec<u32> =
                 ends.iter().scan(0, |start, &end| Some((end - std::mem::replace(start, end)) as u32)).collect();
-            append_views(&lengths, &Bytes::from(data), views);
+            append_views(&lengths, &Bytes::from(data), views)?;
         }
     }
+    Ok(())
 }
 
 impl Node for FsstNode {
@@ -180,7 +181,7 @@ impl Node for FsstNode {
         } else {
             let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(encoded_ends.len()));
             symbols.decode_many(codes, &encoded_ends, &mut data, &mut ends, bound).map_err(corrupt)?;
-            append_ended(bytes, &ends, data);
+            append_ended(bytes, &ends, data)?;
         }
         out.extend_valid(encoded_ends.len());
         Ok(())

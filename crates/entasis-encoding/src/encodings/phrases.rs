@@ -246,9 +246,9 @@ impl PhrasesNode {
             DecodedBytes::Offsets64(offsets, bytes) => strings.expand(bound, offsets, bytes),
             DecodedBytes::Views(views) => {
                 let (mut ends, mut bytes) = (vec![0i32], Vec::new());
-                strings.expand(bound, &mut ends, &mut bytes).map(|()| {
+                strings.expand(bound, &mut ends, &mut bytes).and_then(|()| {
                     let lengths: Vec<u32> = ends.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect();
-                    append_views(&lengths, &Bytes::from(bytes), views);
+                    append_views(&lengths, &Bytes::from(bytes), views).map_err(|_| GatherError::OffsetOverflow)
                 })
             }
         };

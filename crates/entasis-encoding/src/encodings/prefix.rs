@@ -243,8 +243,7 @@ impl Node for PrefixNode {
 /// Appends strings that lie back to back in `data`, which views may keep.
 pub(crate) fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) -> Result<()> {
     if let DecodedBytes::Views(views) = out {
-        append_views(lengths, &data, views);
-        return Ok(());
+        return append_views(lengths, &data, views);
     }
     append_concatenated(out, lengths, &data)
 }

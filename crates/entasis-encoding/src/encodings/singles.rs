@@ -1,11 +1,13 @@
-//! Single strings of a large dictionary: where few of its values are asked for, only those are got, and kept for who asks next.
+//! Single strings of a large dictionary that blocks share: where few of its values are asked for, only those are got, and kept for who asks
+//! next.
 
 use std::sync::{Mutex, PoisonError};
 
+use super::dictionary::bad_code;
 use crate::error::{Error, Result};
-use crate::simd;
-use crate::values::{Decoded, DecodedBytes, DecodedValues};
+use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues};
 use crate::views::Views;
+use crate::{Block, simd};
 
 /// Of fewer values, all are decoded where any is asked for.
 const FEW_OF: usize = 4096;
@@ -25,48 +27,39 @@ struct Known {
 }
 
 impl Singles {
-    /// Appends the strings of `codes`, which are below `count`, of a dictionary with `total` values. Those that nobody has asked for yet
-    /// are got with `get`, which takes ascending codes, each once. False, with nothing appended, where all values are sooner decoded.
+    /// Appends the strings of `codes`, which are below `count`, of the shared part in `part`. Those that nobody has asked for yet are
+    /// got. False, with nothing appended, where all of its values are sooner decoded.
     ///
     /// # Errors
-    /// Those of `get`, and of a code that no value has.
-    pub fn append<C: simd::Code>(
-        &self,
-        count: usize,
-        total: usize,
-        codes: &[C],
-        get: impl FnOnce(&[u32]) -> Result<Decoded>,
-        out: &mut Views,
-    ) -> Result<bool> {
-        if total < FEW_OF {
+    /// Those of [`Block::get`], and of a code that no value has.
+    pub fn append<C: simd::Code>(&self, part: &Block, count: usize, codes: &[C], out: &mut Views) -> Result<bool> {
+        if part.rows() < FEW_OF {
             return Ok(false);
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.given_up {
             return Ok(false);
         }
-        if known.places.is_empty() {
-            known.places.resize(total.max(count), 0);
-        }
+        known.places.resize(part.rows(), 0);
         let mut fresh = Vec::new();
-        for code in codes {
-            let index = code.index();
-            if index >= count {
-                return Err(bad_code());
-            }
-            if known.places[index] == 0 {
-                fresh.push(index as u32);
+        for code in codes.iter().map(|code| code.index()) {
+            match known.places[..count].get(code) {
+                None => return Err(bad_code()),
+                Some(0) => fresh.push(code as u32),
+                Some(_) => {}
             }
         }
         fresh.sort_unstable();
         fresh.dedup();
         // As much again may be lost where all are decoded in the end.
-        if (known.values.len() + fresh.len()) * SINGLE_COST > total / 2 {
+        if (known.values.len() + fresh.len()) * SINGLE_COST > part.rows() / 2 {
             *known = Known { given_up: true, ..Known::default() };
             return Ok(false);
         }
         if !fresh.is_empty() {
-            known.extend(&fresh, get(&fresh)?)?;
+            let mut strings = Decoded::new(part.physical(), BytesForm::Views);
+            part.get(&fresh, &mut strings)?;
+            known.extend(&fresh, strings)?;
         }
         let places: Vec<u32> = codes.iter().map(|code| known.places[code.index()] - 1).collect();
         out.append_from(&known.values, |values, views| simd::gather(values, &places, views).map_err(|_| bad_code()))?;
@@ -96,8 +89,4 @@ impl Known {
         codes.iter().zip(first..).for_each(|(&code, place)| self.places[code as usize] = place);
         Ok(())
     }
-}
-
-fn bad_code() -> Error {
-    Error::corrupt("node", 0, "Dictionary: a code that no value has")
 }

@@ -298,8 +298,7 @@ impl Gathered {
     pub fn flush(&mut self, out: &mut DecodedBytes) -> Result<()> {
         let (lengths, data) = (std::mem::take(&mut self.lengths), std::mem::take(&mut self.data));
         if let DecodedBytes::Views(views) = out {
-            append_views(&lengths, &Bytes::from(data), views);
-            return Ok(());
+            return append_views(&lengths, &Bytes::from(data), views);
         }
         append_concatenated(out, &lengths, &data)
     }
@@ -319,7 +318,7 @@ impl Node for StringsNode {
         let bytes = bytes_mut(out)?;
         match bytes {
             DecodedBytes::Views(views) => {
-                append_views(&lengths, &body.lend(self.buffer, range)?, views);
+                append_views(&lengths, &body.lend(self.buffer, range)?, views)?;
             }
             _ => append_concatenated(bytes, &lengths, body.buffer(self.buffer, range)?)?,
         }
@@ -387,10 +386,7 @@ pub(crate) fn append_concatenated(out: &mut DecodedBytes, lengths: &[u32], data:
             }));
             Ok(())
         }
-        DecodedBytes::Views(views) => {
-            append_views(lengths, &Bytes::copy_from_slice(data), views);
-            Ok(())
-        }
+        DecodedBytes::Views(views) => append_views(lengths, &Bytes::copy_from_slice(data), views),
     }
 }
 
@@ -407,8 +403,12 @@ pub(crate) fn extend_offsets32(offsets: &mut Vec<i32>, lengths: &[u32], total: u
     Ok(())
 }
 
-/// Appends views of strings that lie back to back in `data`, which becomes a buffer of the output if any is long.
-pub(crate) fn append_views(lengths: &[u32], data: &Bytes, out: &mut Views) {
+/// Appends views of strings that lie back to back in `data`, which becomes a buffer of the output if any is long. Views can't point
+/// beyond 4 GiB of it.
+pub(crate) fn append_views(lengths: &[u32], data: &Bytes, out: &mut Views) -> Result<()> {
+    if u32::try_from(data.len()).is_err() {
+        return Err(Error::OffsetOverflow);
+    }
     let (views, buffers) = out.parts_mut();
     let buffer = buffers.len() as u32;
     let mut long = false;
@@ -423,6 +423,7 @@ pub(crate) fn append_views(lengths: &[u32], data: &Bytes, out: &mut Views) {
     if long {
         buffers.push(data.clone());
     }
+    Ok(())
 }
 
 /// Appends `rows` times the same string.
