@@ -102,8 +102,12 @@ def load(path: Path, rows: int | None) -> pa.Table:
         table = pyarrow.parquet.ParquetFile(path).read()
     else:
         table = pyarrow.feather.read_table(path, memory_map=False)
-    table = table.slice(0, rows).replace_schema_metadata(None)
-    return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema])).combine_chunks()
+    table = (table if rows is None else table.slice(0, rows)).replace_schema_metadata(None)
+    for index, field in enumerate(table.schema):
+        # Only what has to change: Arrow's cast stumbles over some nested columns that it would leave as they are.
+        if (plain := plain_type(field.type)) != field.type:
+            table = table.set_column(index, field.with_type(plain), table.column(index).cast(plain))
+    return table.combine_chunks()
 
 
 def plain_type(data_type: pa.DataType) -> pa.DataType:

@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         writer.write(&batch)?;
         keep(&corpus.join("file"), &writer.finish()?.0)?;
         keep(&corpus.join("batches"), &generator.next_u64().to_le_bytes())?;
+        keep(&corpus.join("scan"), &generator.next_u64().to_le_bytes())?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 19] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -38,6 +38,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["bench", "queries"],
         &["bench", "ablation"],
         &["bench", "chooser"],
+        &["bench", "policies"],
         &["demo"],
     ];
     for command in commands {

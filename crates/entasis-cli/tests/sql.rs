@@ -109,7 +109,7 @@ fn memory_is_bounded_and_sorts_go_to_disk() {
 #[test]
 fn plans_are_shown_with_what_they_measured() {
     let place = with_tables();
-    let plan = place.good(&["sql", "--explain", "select city from 't.ent' where price > 3 and length(city) > 4"]);
+    let plan = place.good(&["sql", "--explain", "select city from 't.ent' where price > 3 and length(city) > id"]);
     assert!(plan.contains("DataSourceExec") && plan.contains("output_rows="), "{plan}");
     assert!(plan.contains("no encoded answer for character_length()") && plan.contains("fell encoded"), "{plan}");
     assert!(place.json(&["sql", "--explain", "select 1"])["plan"].is_array());
@@ -131,4 +131,40 @@ fn statements_are_answered_as_they_arrive() {
     let rest: Vec<String> = answers.map(Result::unwrap).collect();
     assert_eq!(rest, ["n", "1000", "text", "a;b"]);
     assert!(child.wait().unwrap().success());
+}
+
+#[cfg(feature = "cache")]
+#[test]
+fn parquet_stays_in_the_cache_between_statements() {
+    let place = with_tables();
+    let statements = "select count(*) n from 't.parquet' where level < 50;\n".repeat(2) + "\\cache\n";
+    let run = |arguments: &[&str]| {
+        let mut child = place.command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(statements.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let shown = run(&["sql", "--cache", "64MiB", "--format", "csv"]);
+    assert!(shown.starts_with("n\n250\nn\n250\n"), "{shown}");
+    assert!(shown.contains("of 67.1 MB; 1 of 2 lookups hit (50.0 %)"), "{shown}");
+    assert!(shown.contains("t.parquet level"), "{shown}");
+    let shown = run(&["sql", "--cache", "64MiB", "--json"]);
+    let report = &shown[shown.rfind("{\n  \"budget_bytes\"").unwrap()..];
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_eq!((&report["lookups"], &report["hit_rate"]), (&2.into(), &0.5.into()), "{shown}");
+    assert_eq!(report["columns"][0]["column"], "t.parquet level");
+    // The next session finds on disk what this one had.
+    let disk = format!("{}:10MB", place.path("columns").display());
+    for hits in [1, 2] {
+        let shown = run(&["sql", "--cache", "64MiB", "--cache-disk", &disk, "--json"]);
+        let report = &shown[shown.rfind("{\n  \"budget_bytes\"").unwrap()..];
+        let report: serde_json::Value = serde_json::from_str(report).unwrap();
+        assert_eq!(report["disk"]["hits"], hits - 1, "{shown}");
+        assert_eq!(report["hit_rate"], f64::from(hits) / 2.0, "{shown}");
+    }
+    for wrong in ["columns", ":10MB", "columns:", "columns:many"] {
+        assert_eq!(place.run(&["sql", "--cache", "64MiB", "--cache-disk", wrong, "select 1"]).code, 2, "{wrong}");
+    }
+    assert_eq!(place.run(&["sql", "--cache-disk", &disk, "select 1"]).code, 2, "a disk without a cache");
+    assert_eq!(place.run(&["sql", "--cache", "0"]).code, 2);
+    assert_eq!(place.run(&["sql", "\\cache"]).code, 2, "there is no cache");
 }

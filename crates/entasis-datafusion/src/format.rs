@@ -26,7 +26,7 @@ use crate::{
     options::FormatOptions,
     schema::{merge, read_schema},
     sink::EntasisSink,
-    source::EntasisSource,
+    source::{EntasisSource, Files},
     statistics::{ordering_of, statistics_of},
 };
 
@@ -149,6 +149,6 @@ impl FileFormat for EntasisFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        Arc::new(EntasisSource::with_files(table_schema, self.files.clone()))
+        Arc::new(EntasisSource::with_files(table_schema, Files::Ent(self.files.clone())))
     }
 }

@@ -17,6 +17,9 @@
 //! # }
 //! ```
 
+mod asked;
+#[cfg(feature = "cache")]
+mod cached;
 mod error;
 mod factory;
 mod format;
@@ -33,6 +36,8 @@ mod source;
 mod statistics;
 mod translate;
 
+#[cfg(feature = "cache")]
+pub use cached::cache_parquet;
 pub use factory::{EntasisFormatFactory, EntasisTableFactory, register};
 pub use format::EntasisFormat;
 pub use options::FormatOptions;

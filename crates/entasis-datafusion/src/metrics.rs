@@ -4,16 +4,19 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use entasis::scan::ScanMetrics;
 
 /// What a counter counts.
-type Of = fn(&ScanMetrics) -> u64;
+type Of<M> = fn(&M) -> u64;
+
+/// Names of counters, each with what it counts.
+type Counts<M> = &'static [(&'static str, Of<M>)];
 
 /// Counters of one file's scan; DataFusion adds up those of all files and partitions.
-pub(crate) struct Counters {
-    counts: Vec<(Count, Of)>,
-    seen: ScanMetrics,
+pub(crate) struct Counters<M: 'static> {
+    counts: Vec<(Count, Of<M>)>,
+    seen: M,
 }
 
-/// Each with its name; rows that fall on a rung aren't seen by the next.
-const COUNTS: &[(&str, Of)] = &[
+/// Of `.ent` files; rows that fall on a rung aren't seen by the next.
+pub(crate) const SCAN: Counts<ScanMetrics> = &[
     ("rows_scanned", |metrics| metrics.rows),
     ("rows_fallen_by_zones", |metrics| metrics.rows_fallen_by_zones),
     ("rows_fallen_encoded", |metrics| metrics.rows_fallen_encoded),
@@ -23,19 +26,41 @@ const COUNTS: &[(&str, Of)] = &[
     ("row_groups_fallen", |metrics| metrics.row_groups_fallen),
     ("values_compared_encoded", |metrics| metrics.compared_values),
     ("values_decoded_for_predicates", |metrics| metrics.decoded_values),
+    ("values_asked_for_expressions", |metrics| metrics.asked_values),
+    ("rows_asked_for_expressions", |metrics| metrics.evaluated_rows),
     ("requests", |metrics| metrics.requests),
     ("bytes_scanned", |metrics| metrics.bytes_read),
 ];
 
-impl Counters {
+/// Of Parquet through the cache.
+#[cfg(feature = "cache")]
+pub(crate) const READ: Counts<entasis_cache::read::ReadMetrics> = &[
+    ("rows_scanned", |metrics| metrics.rows + metrics.rows_pruned),
+    ("rows_fallen_by_zones", |metrics| metrics.rows_pruned),
+    ("rows_fallen_encoded", |metrics| metrics.rows_fallen_encoded),
+    ("rows_fallen_decoded", |metrics| metrics.rows_fallen_decoded),
+    ("rows_passed", |metrics| metrics.rows_passed),
+    ("row_groups", |metrics| (metrics.row_groups_read + metrics.row_groups_pruned) as u64),
+    ("row_groups_fallen", |metrics| metrics.row_groups_pruned as u64),
+    ("values_compared_encoded", |metrics| metrics.values_compared),
+    ("values_decoded_for_predicates", |metrics| metrics.values_decoded),
+    ("values_asked_for_expressions", |metrics| metrics.values_asked),
+    ("rows_asked_for_expressions", |metrics| metrics.rows_evaluated),
+    ("bytes_scanned", |metrics| metrics.bytes_read),
+    ("cells_found", |metrics| metrics.cells_found),
+    ("cells_decoded", |metrics| metrics.cells_decoded),
+    ("pieces_past_the_cache", |metrics| metrics.pieces_selected),
+];
+
+impl<M: Clone + Default> Counters<M> {
     /// Counters at zero.
-    pub fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    pub fn new(counts: Counts<M>, metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         let count = |&(name, of): &(&'static str, _)| (MetricBuilder::new(metrics).counter(name, partition), of);
-        Self { counts: COUNTS.iter().map(count).collect(), seen: ScanMetrics::default() }
+        Self { counts: counts.iter().map(count).collect(), seen: M::default() }
     }
 
     /// Adds what a scan did since it was last looked at.
-    pub fn set(&mut self, now: &ScanMetrics) {
+    pub fn set(&mut self, now: &M) {
         for (count, of) in &self.counts {
             count.add((of(now) - of(&self.seen)) as usize);
         }

@@ -40,6 +40,20 @@ impl Needed {
         }
     }
 
+    /// True if it is a single value of each row: one column, or one field of a struct, that isn't nested.
+    pub fn only_value(&self, file: &Schema) -> bool {
+        let (mut parts, mut fields) = (&self.0, file.fields());
+        loop {
+            let mut each = parts.iter();
+            let (Some((&column, part)), None) = (each.next(), each.next()) else { return false };
+            let Some(field) = fields.get(column) else { return false };
+            (parts, fields) = match (part, field.data_type()) {
+                (Part::Fields(inner), DataType::Struct(fields)) => (inner, fields),
+                (_, data_type) => return !data_type.is_nested(),
+            };
+        }
+    }
+
     /// The projection that reads it, columns ascending.
     pub fn projection(&self) -> Projection {
         Projection::of_selected(selected(&self.0))

@@ -1,4 +1,4 @@
-//! The part of a plan that knows `.ent` files.
+//! The part of a plan that knows `.ent` files, and Parquet files behind the cache.
 
 use std::{fmt, sync::Arc};
 
@@ -19,12 +19,24 @@ use datafusion::{
     },
 };
 
-use crate::{opened::FileCache, opener::EntasisOpener, translate::why_left};
+#[cfg(feature = "cache")]
+use crate::cached::CachedOpener;
+use crate::{asked::Asked, opened::FileCache, opener::EntasisOpener, translate::why_left};
 
 /// Rows of a batch where the session doesn't say.
 const BATCH_ROWS: usize = 8192;
 
-/// Reads `.ent` files for DataFusion.
+/// Which files a source reads.
+#[derive(Clone)]
+pub(crate) enum Files {
+    /// `.ent` files, open ones shared with others.
+    Ent(Arc<FileCache>),
+    /// Parquet files through a cache.
+    #[cfg(feature = "cache")]
+    Parquet(entasis_cache::Cache),
+}
+
+/// Reads `.ent` files for DataFusion, or Parquet files behind the cache.
 #[derive(Clone)]
 pub struct EntasisSource {
     table: TableSchema,
@@ -34,7 +46,7 @@ pub struct EntasisSource {
     /// Predicates that are left to the engine, and why.
     left: Vec<String>,
     batch_rows: usize,
-    files: Arc<FileCache>,
+    files: Files,
     memory: Option<Arc<dyn MemoryPool>>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -42,11 +54,11 @@ pub struct EntasisSource {
 impl EntasisSource {
     /// A source of tables with this schema.
     pub fn new(table: impl Into<TableSchema>) -> Self {
-        Self::with_files(table.into(), Arc::default())
+        Self::with_files(table.into(), Files::Ent(Arc::default()))
     }
 
-    /// A source that shares open files with others.
-    pub(crate) fn with_files(table: TableSchema, files: Arc<FileCache>) -> Self {
+    /// A source of these files.
+    pub(crate) fn with_files(table: TableSchema, files: Files) -> Self {
         let schema = table.table_schema();
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let projection = ProjectionExprs::from_indices(&columns, schema);
@@ -61,6 +73,13 @@ impl EntasisSource {
             memory: None,
             metrics,
         }
+    }
+
+    /// The source with the columns of a plan.
+    #[cfg(feature = "cache")]
+    pub(crate) fn with_projection(mut self, projection: ProjectionExprs) -> Self {
+        self.projection = projection;
+        self
     }
 
     /// The source with a pool to which it accounts for the blocks that it holds.
@@ -84,9 +103,7 @@ impl FileSource for EntasisSource {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let adapters = config.expr_adapter_factory.clone();
-        Ok(Arc::new(EntasisOpener {
-            files: self.files.clone(),
-            store,
+        let asked = Asked {
             adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
             table: self.table.clone(),
             projection: self.projection.clone(),
@@ -94,10 +111,19 @@ impl FileSource for EntasisSource {
             batch_rows: self.batch_rows,
             predicate: self.predicate.clone(),
             limit: config.limit,
-            metrics: self.metrics.clone(),
-            memory: self.memory.clone(),
-            partition,
-        }))
+        };
+        let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
+        Ok(match &self.files {
+            Files::Ent(files) => {
+                let files = files.clone();
+                Arc::new(EntasisOpener { files, store, asked, metrics, memory, partition })
+            }
+            #[cfg(feature = "cache")]
+            Files::Parquet(cache) => {
+                let (cache, url) = (cache.clone(), config.object_store_url.as_str().into());
+                Arc::new(CachedOpener { cache, store, url, asked, metrics, memory, partition })
+            }
+        })
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -117,7 +143,11 @@ impl FileSource for EntasisSource {
     }
 
     fn file_type(&self) -> &str {
-        "entasis"
+        match self.files {
+            Files::Ent(_) => "entasis",
+            #[cfg(feature = "cache")]
+            Files::Parquet(_) => "cached parquet",
+        }
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
@@ -140,7 +170,7 @@ impl FileSource for EntasisSource {
         let mut taken = Vec::with_capacity(filters.len() + 1);
         taken.extend(self.predicate.clone());
         for filter in filters {
-            match why_left(&filter) {
+            match why_left(&filter, self.table.table_schema()) {
                 None => {
                     taken.push(filter);
                     results.push(PushedDown::Yes);

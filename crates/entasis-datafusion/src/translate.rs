@@ -1,8 +1,9 @@
 //! From the engine's expressions to conditions of the scan.
 //!
 //! A condition says exactly what its expression does: a row passes one if the other is true for it. Predicates on columns
-//! are answered on encoded values; anything else becomes an [`Expression`] on decoded survivors. What would cost more
-//! there than it saves isn't pushed at all: that is decided by [`why_left`], before, for a whole table.
+//! are answered on encoded values; anything else becomes an [`Expression`], which the scan evaluates once per distinct
+//! value of its column, if it is one and the file keeps such, else on decoded survivors. What would cost more there than it
+//! saves isn't pushed at all: that is decided by [`why_left`], before, for a whole table.
 
 use std::sync::Arc;
 
@@ -28,22 +29,42 @@ use crate::needed::{Needed, column_path};
 /// Arrow's kernels compare floats so.
 const ORDER: FloatOrder = FloatOrder::Total;
 
-/// Why an expression is better left to the engine; `None` if the scan takes it, all of it.
-pub(crate) fn why_left(expression: &Arc<dyn PhysicalExpr>) -> Option<String> {
-    if expression.is_volatile_node() {
-        return Some(format!("{expression} gives another value each time"));
+/// Why an expression on the columns of `table` is better left to the engine; `None` if the scan takes it, all of it.
+pub(crate) fn why_left(expression: &Arc<dyn PhysicalExpr>, table: &Schema) -> Option<String> {
+    let is_joined = |binary: &BinaryExpr| matches!(binary.op(), Operator::And | Operator::Or);
+    if expression.downcast_ref::<BinaryExpr>().is_some_and(is_joined) || expression.is::<NotExpr>() {
+        return expression.children().into_iter().find_map(|child| why_left(child, table));
     }
+    if let Some(volatile) = volatile(expression) {
+        return Some(format!("{volatile} gives another value each time"));
+    }
+    // Distinct values answer, where a file keeps such.
+    if Needed::of([expression], table).only_value(table) {
+        return None;
+    }
+    without_encoded_answer(expression)
+}
+
+fn volatile(expression: &Arc<dyn PhysicalExpr>) -> Option<String> {
+    if expression.is_volatile_node() {
+        return Some(expression.to_string());
+    }
+    expression.children().into_iter().find_map(volatile)
+}
+
+/// Why an expression on several columns is left to the engine: what is dear to evaluate had better be so after all else.
+fn without_encoded_answer(expression: &Arc<dyn PhysicalExpr>) -> Option<String> {
     if let Some(function) = expression.downcast_ref::<ScalarFunctionExpr>()
         && !matches!(function.name(), "get_field" | "starts_with" | "ends_with" | "contains")
     {
-        return Some(format!("the scan has no encoded answer for {}()", function.name()));
+        return Some(format!("the scan has no encoded answer for {}() of several columns", function.name()));
     }
     if let Some(binary) = expression.downcast_ref::<BinaryExpr>()
         && !(binary.op().is_numerical_operators() || is_logical(binary.op()))
     {
-        return Some(format!("the scan has no encoded answer for {}", binary.op()));
+        return Some(format!("the scan has no encoded answer for {} of several columns", binary.op()));
     }
-    expression.children().into_iter().find_map(why_left)
+    expression.children().into_iter().find_map(without_encoded_answer)
 }
 
 fn is_logical(operator: &Operator) -> bool {
@@ -54,18 +75,29 @@ fn is_logical(operator: &Operator) -> bool {
     )
 }
 
-/// The condition that an expression on a file's columns is; `file` is the schema that it is written for.
-pub(crate) fn condition_of(expression: &Arc<dyn PhysicalExpr>, file: &SchemaRef) -> Result<Condition> {
-    Translation { file }.condition(expression, false)
+/// From expressions on a file's columns to conditions. What it made for the condition before is the very same again, so that a scan
+/// whose condition changes knows what stays.
+pub(crate) struct Translation {
+    /// The schema that expressions are written for.
+    file: SchemaRef,
+    /// Made for this condition, and for the one before.
+    evaluated: Vec<Arc<Evaluated>>,
+    before: Vec<Arc<Evaluated>>,
 }
 
-struct Translation<'a> {
-    file: &'a SchemaRef,
-}
+impl Translation {
+    pub fn new(file: SchemaRef) -> Self {
+        Self { file, evaluated: Vec::new(), before: Vec::new() }
+    }
 
-impl Translation<'_> {
+    /// The condition that a predicate is; every row passes none.
+    pub fn condition_of(&mut self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> Result<Condition> {
+        self.before = std::mem::take(&mut self.evaluated);
+        predicate.map_or(Ok(Condition::Always(true)), |predicate| self.condition(predicate, false))
+    }
+
     /// Rows for which the expression is true, or (`negated`) for which it is false.
-    fn condition(&self, expression: &Arc<dyn PhysicalExpr>, negated: bool) -> Result<Condition> {
+    fn condition(&mut self, expression: &Arc<dyn PhysicalExpr>, negated: bool) -> Result<Condition> {
         if let Some(not) = expression.downcast_ref::<NotExpr>() {
             return self.condition(not.arg(), !negated);
         }
@@ -85,8 +117,20 @@ impl Translation<'_> {
         if let Some(condition) = self.leaf(expression, negated) {
             return Ok(condition);
         }
-        let evaluated = Condition::Expression(Arc::new(Evaluated::new(expression, self.file)?));
+        let evaluated = Condition::Expression(self.evaluated(expression)?);
         Ok(if negated { Condition::Not(Box::new(evaluated)) } else { evaluated })
+    }
+
+    fn evaluated(&mut self, expression: &Arc<dyn PhysicalExpr>) -> Result<Arc<Evaluated>> {
+        let new = Evaluated::new(expression, &self.file)?;
+        let is_same =
+            |known: &&Arc<Evaluated>| known.expression.eq(&new.expression) && known.projection == new.projection;
+        let made = match self.before.iter().find(is_same) {
+            Some(known) => known.clone(),
+            None => Arc::new(new),
+        };
+        self.evaluated.push(made.clone());
+        Ok(made)
     }
 
     /// A predicate on one column; `None` if it is none.
@@ -181,7 +225,7 @@ impl Translation<'_> {
 
     /// The path and type of a column that predicates can be put to.
     fn column(&self, expression: &Arc<dyn PhysicalExpr>) -> Option<(Vec<usize>, &DataType)> {
-        let path = column_path(expression, self.file)?;
+        let path = column_path(expression, &self.file)?;
         let mut data_type = self.file.fields().get(path[0])?.data_type();
         for &field in &path[1..] {
             let DataType::Struct(fields) = data_type else { return None };
@@ -265,7 +309,7 @@ fn escaped(character: char) -> impl Iterator<Item = char> {
 
 /// An expression of the engine, evaluated by it.
 #[derive(Debug)]
-struct Evaluated {
+pub(crate) struct Evaluated {
     expression: Arc<dyn PhysicalExpr>,
     projection: Projection,
     /// What the expression was planned for: strings may come in another layout.

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_array::{ArrayRef, Date32Array, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{DataType, Field};
 use datafusion::{
     execution::runtime_env::RuntimeEnvBuilder,
@@ -183,6 +183,57 @@ async fn statistics_are_exact_only_where_they_are() {
     let question = "count(*), count(i), min(i), max(i), max(z), min(z), max(s), min(s), min(f), max(f)";
     let answers = sorted_rows(&context, &format!("SELECT {question} FROM {table}")).await;
     assert_eq!(answers, [format!("|3|2|-7|3|2.0|0.0|c|{long}|0.5|NaN|")]);
+}
+
+/// Files of several row groups, of types from narrow to wide, with columns that some lack: what zones say of all of them is read from
+/// none of them.
+#[tokio::test]
+async fn aggregates_of_folders_come_from_zones() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || WriteOptions { row_group_rows: 1_500, ..WriteOptions::default() };
+    let numbers = |from: i64| (0..4_000).map(move |row| (row % 7 != 0).then_some(from + row * 37 % 4_001));
+    let narrow: ArrayRef =
+        Arc::new(numbers(-50).map(|number| number.map(|number| number as i16)).collect::<Int16Array>());
+    let wide: ArrayRef = Arc::new(numbers(1 << 40).collect::<Int64Array>());
+    let days: ArrayRef = Arc::new(Date32Array::from_iter_values((0..4_000).map(|row| 19_000 + row * 3 % 1_000)));
+    let later: ArrayRef = Arc::new(Date32Array::from_iter_values((0..4_000).map(|row| 20_500 + row % 9)));
+    let words: ArrayRef = Arc::new(StringArray::from_iter_values((0..4_000).map(|row| format!("word {}", row % 300))));
+    let nothing: ArrayRef = Arc::new(Int64Array::from(vec![None; 4_000]));
+    let files = [
+        vec![("a", narrow), ("day", days), ("word", words.clone()), ("nothing", nothing)],
+        vec![("word", words), ("a", wide), ("day", later)],
+    ];
+    for (number, columns) in files.into_iter().enumerate() {
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
+        write(&folder.path().join(format!("{number}.ent")), &[batch.unwrap()], options());
+    }
+    let context = session(3);
+    text(&context, &format!("CREATE EXTERNAL TABLE t STORED AS ENTASIS LOCATION '{}/'", folder.path().display())).await;
+    for (question, expected) in [
+        ("count(*)", "8000"),
+        ("count(a)", "6856"),
+        ("min(a)", "-49"),
+        ("max(a)", "1099511631776"),
+        ("min(day)", "2022-01-08"),
+        ("max(day)", "2026-02-24"),
+        ("min(word)", "word 0"),
+        ("max(word)", "word 99"),
+        ("count(nothing)", "0"),
+    ] {
+        let query = format!("SELECT {question} FROM t");
+        let found = plan(&context, &query).await;
+        assert!(found.contains("PlaceholderRowExec") && !found.contains("DataSourceExec"), "{question}: {found}");
+        assert_eq!(sorted_rows(&context, &query).await, [format!("|{expected}|")], "{question}");
+        // What is asked so that no zone can answer is the same.
+        let counted = sorted_rows(&context, &format!("SELECT {question} FROM t WHERE a IS NULL OR a > -100")).await;
+        assert_eq!(counted, [format!("|{expected}|")], "{question}");
+    }
+    // Of a whole table and several columns at once, by one file's partitions as well.
+    let all = "SELECT count(*), count(a), min(day), max(word) FROM t";
+    assert!(!plan(&context, all).await.contains("DataSourceExec"));
+    let minimum = sorted_rows(&context, "SELECT min(nothing), max(nothing) FROM t").await;
+    assert_eq!(minimum, ["|||"]);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::{
     Encoding, REGISTRY, bitpack::BitPacking, dictionary::Dictionary, nested::FixedList, plain::Plain, strings::Strings,
 };
-use crate::testing::{Cell, Owned, Random, Shape, cells_of, cells_of_column, made_node};
+use crate::testing::{Cell, Hashed, Owned, Random, Shape, cells_of, cells_of_column, made_node};
 use crate::values::{BitBuffer, Column, DecodedValues, Values};
 use crate::{
     Block, BytesForm, ChunkEncoder, Comparison, Decoded, Error, Filter, FilterWork, Fixed, FloatOrder,
@@ -217,9 +217,26 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
             assert_eq!(after.iter().collect::<Vec<_>>(), wanted, "{predicate:?}");
         }
     }
+    check_asking(block, expected, random);
     let Aggregates { count, null_count, .. } = block.aggregate(&Selection::all(rows)).unwrap();
     let nulls = expected.iter().filter(|cell| **cell == Cell::Null).count();
     assert_eq!((count as usize, null_count as usize), (rows - nulls, nulls));
+}
+
+/// Somebody else is asked what no node understands: of no more values than were announced.
+fn check_asking(block: &Block, expected: &[Cell], random: &mut Random) {
+    let form = [BytesForm::Offsets32, BytesForm::Offsets64, BytesForm::Views][random.below(3)];
+    let (nulls, percent) = (random.below(2) == 0, [3, 50, 100][random.below(3)]);
+    let ask = Arc::new(Hashed { physical: block.physical().clone(), form, forbidden: None });
+    let (filter, mut work) = (Filter::asking(ask.clone(), nulls, block.physical()), FilterWork::default());
+    let before = Selection::from_bits(&expected.iter().map(|_| random.below(100) < percent).collect());
+    let (announced, mut after) = (filter.ask_count(block), before.clone());
+    filter.apply(block, &mut after, &mut work).unwrap();
+    let passes = |row: &usize| if expected[*row] == Cell::Null { nulls } else { ask.holds(&expected[*row]) };
+    assert_eq!(after.iter().collect::<Vec<_>>(), before.iter().filter(passes).collect::<Vec<_>>());
+    assert!(work.asked_values <= (announced.own + announced.shared) as u64, "{} of {announced:?}", work.asked_values);
+    let left = filter.ask_count(block);
+    assert!(left.shared == 0 || work.asked_values == 0, "shared values are asked about once: {left:?}");
 }
 
 #[test]

@@ -38,13 +38,13 @@ mod views;
 pub mod wire;
 
 pub use block::operations::Aggregates;
-pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, digest};
+pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, Verified, digest};
 pub use chooser::{
     Candidate, Choice, ChunkEncoder, EncodeOptions, EncodedBlock, Hint, Profile, Searched, explain, search,
 };
 pub use encodings::{encoding_names, is_for_size_alone};
 pub use error::{Error, Result};
-pub use filter::{Filter, FilterWork};
+pub use filter::{Ask, AskCount, Filter, FilterWork};
 pub use lane::{Lane, PackedLane, U256};
 pub use physical::{Fixed, MAX_NESTING, Physical};
 pub use predicate::{Comparison, FloatOrder, Like, Predicate, Scalar};

@@ -1,10 +1,14 @@
 //! Columns to test with, of adversarial shapes, and values as plain as can be to compare them with.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::block::head::EncodedNode;
 use crate::encodings::REGISTRY;
+use crate::error::{Error, Result};
+use crate::filter::Ask;
 pub(crate) use crate::random::Random;
 use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedValues, LaneAccess, Lanes, Values};
-use crate::{Fixed, Lane, Physical, Scalar, U256, with_decoded_lanes, with_lane_of, with_lanes};
+use crate::{BytesForm, Fixed, Lane, Physical, Scalar, U256, with_decoded_lanes, with_lane_of, with_lanes};
 
 /// How the values of a column are distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,5 +341,35 @@ pub(crate) fn cells_of(decoded: &Decoded) -> Vec<Cell> {
 fn lanes_are_as_wide_as_they_say() {
     for fixed in Fixed::ALL {
         assert_eq!(with_lane_of!(fixed, T => <T as Lane>::BYTES), fixed.size_bytes());
+    }
+}
+
+/// Lets a half of all values pass, by their hash, and fails where it is asked about `forbidden`.
+#[derive(Debug)]
+pub(crate) struct Hashed {
+    pub physical: Physical,
+    pub form: BytesForm,
+    pub forbidden: Option<Cell>,
+}
+
+impl Hashed {
+    pub fn holds(&self, cell: &Cell) -> bool {
+        xxh3_64(format!("{cell:?}").as_bytes()) % 2 == 1
+    }
+}
+
+impl Ask for Hashed {
+    fn empty(&self) -> Decoded {
+        Decoded::new(&self.physical, self.form)
+    }
+
+    fn ask(&self, values: Decoded, out: &mut BitBuffer) -> Result<()> {
+        for cell in cells_of(&values) {
+            if Some(&cell) == self.forbidden.as_ref() {
+                return Err(Error::Unsupported("a value that mustn't be asked about".into()));
+            }
+            out.push(self.holds(&cell));
+        }
+        Ok(())
     }
 }

@@ -38,6 +38,7 @@
 
 pub mod arrow;
 pub mod atomic;
+pub mod blocks;
 pub mod compare;
 mod describe;
 mod error;

@@ -111,10 +111,18 @@ impl AsyncReader {
         self.object.drive(&self.fetched, || call(&self.reader)).await
     }
 
-    /// Fetches what a call lacked: metadata for everybody, blocks for `data`.
-    async fn fetch(&self, ranges: &[Range<u64>], data: &Fetched) -> Result<()> {
+    /// Makes a call until it lacks nothing: metadata are fetched for everybody, blocks for `data`.
+    async fn complete<T>(&self, data: &Fetched, mut call: impl FnMut() -> Result<T>) -> Result<T> {
         let blocks_end = self.reader.blocks_end();
-        self.object.fetch_into(ranges, |offset| if offset < blocks_end { data } else { &self.fetched }).await
+        loop {
+            match call() {
+                Err(Error::Missing(ranges)) => {
+                    let source_of = |offset| if offset < blocks_end { data } else { &self.fetched };
+                    self.object.fetch_into(&ranges, source_of).await?;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Reads rows in order: see [`Reader::read`].
@@ -134,12 +142,7 @@ impl AsyncReader {
     /// Reads single rows: see [`Reader::take`].
     pub async fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
         let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
-        loop {
-            match self.reader.take_from(data.clone(), rows, projection, strings) {
-                Err(Error::Missing(ranges)) => self.fetch(&ranges, &data).await?,
-                result => return result,
-            }
-        }
+        self.complete(&data, || self.reader.take_from(data.clone(), rows, projection, strings)).await
     }
 }
 
@@ -156,22 +159,13 @@ impl AsyncBatches {
         self.batches.schema()
     }
 
-    /// The next batch; `None` after the last. After an error, the next batch is the one after the rows that failed.
+    /// The next batch; `None` after the last. After an error, the next batch is the one after the rows that failed; if it was the store
+    /// that failed, the same one is asked for again.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
-        loop {
-            match self.batches.next() {
-                Some(Err(Error::Missing(ranges))) => {
-                    if let Err(error) = self.reader.fetch(&ranges, &self.data).await {
-                        return Some(Err(error));
-                    }
-                }
-                next => {
-                    // Open blocks hold what they need; the rest has been read.
-                    self.data.clear();
-                    return next;
-                }
-            }
-        }
+        let next = self.reader.complete(&self.data, || self.batches.next().transpose()).await;
+        // Open blocks hold what they need; the rest has been read.
+        self.data.clear();
+        next.transpose()
     }
 
     /// The batches as a stream.
@@ -205,30 +199,14 @@ impl AsyncScan {
 
     /// Asks for another condition from here on: see [`Scan::set_condition`].
     pub async fn set_condition(&mut self, condition: &Condition) -> Result<()> {
-        loop {
-            match self.scan.set_condition(condition) {
-                Err(Error::Missing(ranges)) => self.reader.fetch(&ranges, &self.data).await?,
-                result => return result,
-            }
-        }
+        self.reader.complete(&self.data, || self.scan.set_condition(condition)).await
     }
 
-    /// The next batch; `None` after the last, and after an error.
+    /// The next batch; `None` after the last, and after an error; if it was the store that failed, the same one is asked for again.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
-        loop {
-            match self.scan.next() {
-                Some(Err(Error::Missing(ranges))) => {
-                    if let Err(error) = self.reader.fetch(&ranges, &self.data).await {
-                        return Some(Err(error));
-                    }
-                }
-                next => {
-                    // Open blocks hold what they need; the rest has been read.
-                    self.data.clear();
-                    return next;
-                }
-            }
-        }
+        let next = self.reader.complete(&self.data, || self.scan.next().transpose()).await;
+        self.data.clear();
+        next.transpose()
     }
 
     /// The batches as a stream.
@@ -268,8 +246,9 @@ impl Object {
             if_match: self.e_tag.clone(),
             ..GetOptions::default()
         };
-        let result = self.store.get_opts(&self.path, options).await.map_err(|error| failure(&self.path, error))?;
-        let bytes = result.bytes().await.map_err(|error| failure(&self.path, error))?;
+        let failed = |source| failure(&self.path, RangeError { range: range.clone(), source });
+        let result = self.store.get_opts(&self.path, options).await.map_err(failed)?;
+        let bytes = result.bytes().await.map_err(failed)?;
         if bytes.len() as u64 != range.end - range.start {
             let what = format!("bytes {range:?} were asked for and {} came", bytes.len());
             return Err(Error::Truncated { file: self.path.to_string(), what });
@@ -278,6 +257,14 @@ impl Object {
     }
 }
 
-fn failure(path: &Path, error: object_store::Error) -> Error {
+/// A request that the store didn't answer.
+#[derive(Debug, thiserror::Error)]
+#[error("bytes {range:?}: {source}")]
+struct RangeError {
+    range: Range<u64>,
+    source: object_store::Error,
+}
+
+fn failure(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::io(path.to_string(), std::io::Error::other(error))
 }

@@ -7,7 +7,7 @@ mod common;
 use common::write;
 use entasis::{
     Reader, WriteOptions,
-    fuzzing::{exercise, mutate, round_trip},
+    fuzzing::{exercise, mutate, round_trip, scan},
     generate::Generator,
 };
 
@@ -18,6 +18,15 @@ fn batches_come_back() {
         round_trip(&generator.next_u64().to_le_bytes());
     }
     round_trip(&[]);
+}
+
+#[test]
+fn scans_find_what_conditions_hold_of() {
+    let mut generator = Generator::new(41);
+    for _ in 0..40 {
+        scan(&generator.next_u64().to_le_bytes());
+    }
+    scan(&[]);
 }
 
 #[test]

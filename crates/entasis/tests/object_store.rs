@@ -54,6 +54,8 @@ struct Counting {
     store: InMemory,
     requests: AtomicU64,
     ranges: Mutex<Vec<Range<u64>>>,
+    /// So many more requests are answered, and then as many refused as are asked until it is set anew.
+    answers: Option<AtomicU64>,
 }
 
 impl fmt::Display for Counting {
@@ -80,6 +82,11 @@ impl ObjectStore for Counting {
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(answers) = &self.answers
+            && answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+        {
+            return Err(object_store::Error::Generic { store: "counting", source: "the line is dead".into() });
+        }
         let result = self.store.get_opts(at, options).await?;
         self.ranges.lock().unwrap().push(result.range.clone());
         Ok(result)
@@ -294,4 +301,61 @@ fn an_object_that_was_replaced_is_an_error() {
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Io);
     let missing = block_on(AsyncReader::open(store, Path::from("nowhere"))).err().unwrap();
     assert_eq!(missing.kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_store_that_fails_on_the_way_fails_the_scan_with_the_range_and_can_be_asked_again() {
+    let (schema, batch) = noise(2 * 65_536);
+    let store = Arc::new(Counting { answers: Some(AtomicU64::new(u64::MAX)), ..Counting::default() });
+    let options = WriteOptions { row_group_rows: 65_536, ..WriteOptions::default() };
+    store.put(write(&schema, std::slice::from_ref(&batch), options));
+    let answer = |count| store.answers.as_ref().unwrap().store(count, Ordering::Relaxed);
+    let reader = open(&store);
+    block_on(reader.schema()).unwrap();
+    let key = |low: i128| {
+        let (low, high) = (Scalar::Int(low), Scalar::Int(999_999));
+        Condition::column(1, Predicate::Between { low, high, negated: false, order: FloatOrder::Total })
+    };
+    let request = ScanRequest { condition: key(500_000), batch_rows: 65_536, ..ScanRequest::default() };
+    let mut expected = Vec::new();
+    let mut scan = block_on(reader.scan(request.clone())).unwrap();
+    while let Some(batch) = block_on(scan.next()) {
+        expected.push(batch.unwrap());
+    }
+    let asked = scan.metrics().requests;
+    // Wherever it fails, the scan fails there, and goes on from there once the store answers again.
+    for answered in 0..asked.min(6) {
+        answer(u64::MAX);
+        let mut scan = block_on(reader.scan(request.clone())).unwrap();
+        answer(answered);
+        let (mut found, mut failures) = (Vec::new(), 0);
+        loop {
+            match block_on(scan.next()) {
+                None => break,
+                Some(Ok(batch)) => found.push(batch),
+                Some(Err(error)) => {
+                    assert_eq!(error.kind(), ErrorKind::Io);
+                    let error = error.to_string();
+                    assert!(error.contains("folder/a.ent") && error.contains("bytes "), "{error}");
+                    assert!(error.contains("the line is dead") && error.contains(".."), "{error}");
+                    failures += 1;
+                    answer(u64::MAX);
+                }
+            }
+        }
+        assert_eq!(failures, 1, "after {answered} requests");
+        let (found, expected) = (concat(&schema, &found), concat(&schema, &expected));
+        assert_same(&found, &expected, &format!("after {answered} requests"));
+    }
+    // The same of rows that are read in order.
+    let mut batches = block_on(reader.read(ReadRequest::default())).unwrap();
+    answer(1);
+    let failed = loop {
+        match block_on(batches.next()) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break error.to_string(),
+            None => panic!("nothing failed"),
+        }
+    };
+    assert!(failed.contains("folder/a.ent: bytes ") && failed.contains("the line is dead"), "{failed}");
 }

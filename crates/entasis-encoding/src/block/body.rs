@@ -131,10 +131,27 @@ pub(crate) struct Body {
 
 #[derive(Debug)]
 enum Memory {
-    /// The whole block, with a note of which checksum runs have been verified, and of how many have not.
-    Whole { bytes: Bytes, verified: Vec<AtomicU64>, unverified: AtomicUsize },
+    /// The whole block.
+    Whole { bytes: Bytes, verified: Arc<Verified> },
     /// The head and then the checksum runs, each verified before it was supplied.
     Supplied(Arc<Pieces>),
+}
+
+/// Which checksum runs of a block have been verified: see [`Block::open_again`](crate::Block::open_again).
+#[derive(Debug)]
+pub struct Verified {
+    /// A bit per run.
+    runs: Vec<AtomicU64>,
+    run_count: usize,
+    /// Runs that have not.
+    left: AtomicUsize,
+}
+
+impl Verified {
+    fn none_of(run_count: usize) -> Self {
+        let runs = (0..run_count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { runs, run_count, left: AtomicUsize::new(run_count) }
+    }
 }
 
 /// Supplied bytes of a block, lent with the block's memory kept alive.
@@ -150,11 +167,21 @@ impl AsRef<[u8]> for Lent {
 }
 
 impl Body {
-    /// `bytes` begin at the block's start and hold all of it; `checksums` has one entry per run.
-    pub fn new(bytes: Bytes, placement: Placement, checksums: Vec<u32>) -> Self {
-        let verified = (0..placement.runs.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let unverified = AtomicUsize::new(placement.runs.len());
-        Self { memory: Memory::Whole { bytes, verified, unverified }, placement, checksums, is_probe: false }
+    /// `bytes` begin at the block's start and hold all of it; `checksums` has one entry per run. What `verified` notes of these bytes isn't
+    /// verified again.
+    pub fn new(bytes: Bytes, placement: Placement, checksums: Vec<u32>, verified: Option<Arc<Verified>>) -> Self {
+        let run_count = placement.runs.len();
+        let verified = verified.filter(|verified| verified.run_count == run_count);
+        let verified = verified.unwrap_or_else(|| Arc::new(Verified::none_of(run_count)));
+        Self { memory: Memory::Whole { bytes, verified }, placement, checksums, is_probe: false }
+    }
+
+    /// Which runs have been verified; `None` where they are before they are supplied.
+    pub fn verified(&self) -> Option<&Arc<Verified>> {
+        match &self.memory {
+            Memory::Whole { verified, .. } => Some(verified),
+            Memory::Supplied(_) => None,
+        }
     }
 
     /// Only the head is there; runs are supplied later.
@@ -205,8 +232,8 @@ impl Body {
     pub fn buffer(&self, buffer: usize, range: Range<usize>) -> Result<&[u8]> {
         let placed = self.placed(buffer, &range)?;
         match &self.memory {
-            Memory::Whole { bytes, verified, unverified } => {
-                self.verify_range(bytes, verified, unverified, buffer, &range)?;
+            Memory::Whole { bytes, verified } => {
+                self.verify_range(bytes, verified, buffer, &range)?;
                 Ok(&bytes[placed])
             }
             Memory::Supplied(pieces) => self.supplied(pieces, placed),
@@ -217,8 +244,8 @@ impl Body {
     pub fn lend(&self, buffer: usize, range: Range<usize>) -> Result<Bytes> {
         let placed = self.placed(buffer, &range)?;
         match &self.memory {
-            Memory::Whole { bytes, verified, unverified } => {
-                self.verify_range(bytes, verified, unverified, buffer, &range)?;
+            Memory::Whole { bytes, verified } => {
+                self.verify_range(bytes, verified, buffer, &range)?;
                 Ok(bytes.slice(placed))
             }
             Memory::Supplied(pieces) => {
@@ -257,25 +284,18 @@ impl Body {
 
     /// Verifies the checksum runs that bytes `range` of a buffer of a whole block touch.
     #[inline]
-    fn verify_range(
-        &self,
-        bytes: &[u8],
-        verified: &[AtomicU64],
-        unverified: &AtomicUsize,
-        buffer: usize,
-        range: &Range<usize>,
-    ) -> Result<()> {
-        if range.is_empty() || unverified.load(Ordering::Relaxed) == 0 {
+    fn verify_range(&self, bytes: &[u8], verified: &Verified, buffer: usize, range: &Range<usize>) -> Result<()> {
+        if range.is_empty() || verified.left.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
         let mut runs = self.placement.runs_of(buffer, range);
-        runs.try_for_each(|run| self.verify_once(bytes, verified, unverified, run))
+        runs.try_for_each(|run| self.verify_once(bytes, verified, run))
     }
 
     /// Verifies one run of a whole block unless that was done before.
     #[inline]
-    fn verify_once(&self, bytes: &[u8], verified: &[AtomicU64], unverified: &AtomicUsize, run: usize) -> Result<()> {
-        let (word, bit) = (&verified[run / 64], 1 << (run % 64));
+    fn verify_once(&self, bytes: &[u8], verified: &Verified, run: usize) -> Result<()> {
+        let (word, bit) = (&verified.runs[run / 64], 1 << (run % 64));
         if word.load(Ordering::Relaxed) & bit != 0 {
             return Ok(());
         }
@@ -283,7 +303,7 @@ impl Body {
         self.verify_run(run, &bytes[range.start as usize..range.end as usize])?;
         // Of several threads that verify the same run, one counts it.
         if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-            unverified.fetch_sub(1, Ordering::Relaxed);
+            verified.left.fetch_sub(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -331,8 +351,8 @@ impl Body {
     /// Verifies every run, and that padding is zero.
     pub fn verify(&self, head_bytes: u64) -> Result<()> {
         let bytes = self.whole()?;
-        if let Memory::Whole { verified, unverified, .. } = &self.memory {
-            (0..self.placement.runs.len()).try_for_each(|run| self.verify_once(bytes, verified, unverified, run))?;
+        if let Memory::Whole { verified, .. } = &self.memory {
+            (0..self.placement.runs.len()).try_for_each(|run| self.verify_once(bytes, verified, run))?;
         }
         for gap in self.placement.padding(head_bytes) {
             if bytes[gap.start as usize..gap.end as usize].iter().any(|&byte| byte != 0) {
@@ -399,5 +419,29 @@ mod tests {
     fn absurd_lengths_have_no_placement() {
         assert_eq!(Placement::new(30, &[u64::MAX]), None);
         assert_eq!(Placement::new(30, &[1 << 61, 1 << 61]), None);
+    }
+
+    #[test]
+    fn what_was_verified_is_not_verified_again() {
+        let mut bytes = vec![7; 60_000];
+        let open = |bytes: &[u8], lengths: &[u64], verified| {
+            let placement = check(64, lengths);
+            let whole = vec![7; placement.end(64) as usize];
+            let in_block = |run: &Range<u64>| simd::crc32c(&whole[run.start as usize..run.end as usize]);
+            let checksums = placement.runs.iter().map(in_block).collect();
+            Body::new(Bytes::copy_from_slice(&bytes[..whole.len()]), placement, checksums, verified)
+        };
+        let lengths = [20_000, 9_000];
+        let body = open(&bytes, &lengths, None);
+        assert_eq!(body.buffer(0, 0..10).unwrap(), [7; 10]);
+        let notes = body.verified().cloned();
+        bytes[70] = 8;
+        bytes[20_100] = 8;
+        assert!(open(&bytes, &lengths, None).buffer(0, 0..10).is_err());
+        let again = open(&bytes, &lengths, notes.clone());
+        assert!(again.buffer(0, 0..10).is_ok(), "verified by another");
+        assert!(again.buffer(1, 0..10).is_err() && again.verify(64).is_err(), "by nobody yet");
+        // Notes of other bytes, as far as can be told.
+        assert!(open(&bytes, &[50_000], notes).buffer(0, 0..10).is_err());
     }
 }

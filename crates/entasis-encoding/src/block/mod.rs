@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::values::{Decoded, LargeValues};
 use crate::{Physical, Selection, VECTOR_ROWS};
 use body::Body;
+pub use body::Verified;
 pub use head::HEAD_PREFIX_BYTES;
 use head::{Head, NodeRecord};
 pub use parts::Parts;
@@ -121,11 +122,42 @@ impl Block {
         large: Option<Arc<dyn LargeValues + Send + Sync>>,
         limits: &Limits,
     ) -> Result<Self> {
+        Self::open_whole(bytes, parts, large, limits, None)
+    }
+
+    /// Opens the same bytes once more, of which others have verified some: those runs aren't verified again. Nothing else is shared; what an open
+    /// block remembers of its values is its own.
+    ///
+    /// # Errors
+    /// As [`Block::open`]. Notes of other bytes let damages pass for values, and nothing worse: memory safety never rests on checksums.
+    pub fn open_again(
+        bytes: Bytes,
+        parts: &Parts,
+        large: Option<Arc<dyn LargeValues + Send + Sync>>,
+        limits: &Limits,
+        verified: &Arc<Verified>,
+    ) -> Result<Self> {
+        Self::open_whole(bytes, parts, large, limits, Some(verified.clone()))
+    }
+
+    fn open_whole(
+        bytes: Bytes,
+        parts: &Parts,
+        large: Option<Arc<dyn LargeValues + Send + Sync>>,
+        limits: &Limits,
+        verified: Option<Arc<Verified>>,
+    ) -> Result<Self> {
         let head = Head::parse(&bytes)?;
         head.check_size(bytes.len() as u64)?;
         let root = open_root(&head, parts, large, limits)?;
-        let body = Body::new(bytes, head.placement.clone(), head.checksums.clone());
+        let body = Body::new(bytes, head.placement.clone(), head.checksums.clone(), verified);
         Ok(Self(Arc::new(Inner { head, body, root })))
+    }
+
+    /// Which of its checksum runs have been verified, from now on as well, for [`Block::open_again`]; `None` for blocks that are supplied run by
+    /// run.
+    pub fn verified(&self) -> Option<&Arc<Verified>> {
+        self.0.body.verified()
     }
 
     /// Rows.

@@ -54,14 +54,13 @@ impl Distinct {
 /// A hash of a lane whose high bits are good.
 pub(crate) fn hash_lane<T: Lane>(lane: &T) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut raw = Vec::new();
-    match T::BYTES {
-        1..=8 => lane.low_bits().wrapping_mul(ODD),
-        _ => {
-            lane.write(&mut raw);
-            xxh3_64(&raw)
-        }
+    if T::BYTES <= 8 {
+        return lane.low_bits().wrapping_mul(ODD);
     }
+    let wide = lane.widen();
+    let words = [wide.low as u64, (wide.low >> 64) as u64, wide.high as u64, (wide.high >> 64) as u64];
+    // Each product's good bits go to where the next word's are, and its own on top.
+    words[..T::BYTES / 8].iter().fold(0, |hash: u64, word| (hash.rotate_left(32) ^ word).wrapping_mul(ODD))
 }
 
 /// Equality of byte strings that is quick for those of different length and for those that are one and the same.

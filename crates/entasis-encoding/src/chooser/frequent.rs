@@ -4,12 +4,13 @@ use super::distinct::Distinct;
 use super::statistics::Statistics;
 use crate::encodings::alp::decimal_bytes;
 use crate::encodings::bitpack::plan;
-use crate::encodings::roaring::container_bytes;
-use crate::values::{LaneAccess, Values};
+use crate::encodings::roaring::{VECTOR_WORDS, Words, container_bytes};
+use crate::simd::{self, Within};
+use crate::values::{BitBuffer, LaneAccess, Values};
 use crate::{PackedLane, VECTOR_ROWS, with_lanes, with_packed_lane_of};
 
 /// Rows that are looked at to find it.
-const LOOKED_AT: usize = 256;
+const LOOKED_AT: usize = 128;
 /// It has at least one of so many of them.
 const LEAST_SHARE: usize = 4;
 
@@ -28,10 +29,14 @@ impl Frequent {
     /// Looks for it, among the codes of the distinct values if they are known; `None` where no value has a good share of the rows.
     pub fn of(statistics: &Statistics<'_>, distinct: Option<&Distinct>) -> Option<Self> {
         match (&statistics.column.values, distinct) {
-            (Values::Fixed(_, lanes), _) => with_lanes!(lanes, lanes => find(lanes)),
+            (Values::Fixed(fixed, lanes), _) => with_packed_lane_of!(
+                *fixed,
+                T => find(<T as LaneAccess>::lent(lanes)?, other_lanes),
+                with_lanes!(lanes, lanes => find(lanes, others))
+            ),
             // Codes are compared more quickly.
-            (Values::Bytes(_), Some(distinct)) => find(&distinct.codes),
-            (Values::Bytes(strings), None) => find(strings),
+            (Values::Bytes(_), Some(distinct)) => find(&distinct.codes, other_lanes),
+            (Values::Bytes(strings), None) => find(strings, others),
             _ => None,
         }
     }
@@ -47,15 +52,31 @@ fn candidate<T: Copy + Ord>(values: &[T]) -> Option<usize> {
     (most.len() * LEAST_SHARE >= count).then_some(most[0].1)
 }
 
-fn find<T: Copy + Ord>(values: &[T]) -> Option<Frequent> {
+/// Which values of a vector aren't this one.
+fn others<T: Copy + Eq>(vector: &[T], value: T) -> Words {
+    let mut words = [0; VECTOR_WORDS];
+    for (word, values) in words.iter_mut().zip(vector.chunks(64)) {
+        *word = values.iter().rev().fold(0, |word, &next| word << 1 | u64::from(next != value));
+    }
+    words
+}
+
+/// As [`others`], of lanes.
+fn other_lanes<T: PackedLane>(vector: &[T], value: T) -> Words {
+    let mut equal = BitBuffer::default();
+    simd::within(vector, &[Within { first: value, span: T::default() }], false, &mut equal);
+    std::array::from_fn(|word| match vector.len().saturating_sub(word * 64) {
+        0 => 0,
+        rows => !equal.bits().word(word * 64) & u64::MAX >> (64 - rows.min(64)),
+    })
+}
+
+fn find<T: Copy + Ord>(values: &[T], others: impl Fn(&[T], T) -> Words) -> Option<Frequent> {
     let row = candidate(values)?;
     let value = values[row];
     let (mut other_rows, mut which_bytes) = (0, 0);
     for vector in values.chunks(VECTOR_ROWS) {
-        let mut words = [0; VECTOR_ROWS / 64];
-        for (word, values) in words.iter_mut().zip(vector.chunks(64)) {
-            *word = values.iter().rev().fold(0, |word, &next| word << 1 | u64::from(next != value));
-        }
+        let words = others(vector, value);
         other_rows += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         // A container, what the head says of it, and a rank.
         which_bytes += container_bytes(&words, vector.len()) + 4;
@@ -97,6 +118,15 @@ mod tests {
         let column =
             Column { rows: values.len(), validity: None, values: Values::Fixed(Fixed::U64, Lanes::L64(values)) };
         Frequent::of(&Statistics::new(&column), None)
+    }
+
+    #[test]
+    fn lanes_are_told_apart_as_values_are() {
+        let mut random = Random::new(10);
+        for rows in [0, 1, 63, 64, 65, 700, VECTOR_ROWS] {
+            let values: Vec<u32> = (0..rows).map(|_| random.below(3) as u32).collect();
+            assert_eq!(other_lanes(&values, 1), others(&values, 1), "{rows} rows");
+        }
     }
 
     #[test]

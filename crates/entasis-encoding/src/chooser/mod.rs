@@ -8,6 +8,7 @@ pub(crate) mod frequent;
 pub(crate) mod hints;
 pub(crate) mod options;
 pub(crate) mod prices;
+mod promised;
 pub(crate) mod shared;
 pub(crate) mod sorted;
 pub(crate) mod statistics;
@@ -185,7 +186,7 @@ impl<'e> Encoder<'e> {
             return Ok(node);
         }
         for is_allowed in [true, false] {
-            let mut candidates = self.candidates(statistics, is_allowed);
+            let mut candidates = self.candidates(statistics, is_allowed, Effort::Much);
             if self.depth == 0 {
                 self.distinct = statistics.known_distinct();
             }
@@ -205,10 +206,15 @@ impl<'e> Encoder<'e> {
     }
 
     /// Encodings with the bytes and the price that they promise, the best first.
-    fn candidates(&mut self, statistics: &Statistics<'_>, is_allowed: bool) -> Vec<(f64, &'static dyn Encoding)> {
+    fn candidates(
+        &mut self,
+        statistics: &Statistics<'_>,
+        is_allowed: bool,
+        most_effort: Effort,
+    ) -> Vec<(f64, &'static dyn Encoding)> {
         let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
         self.best_bytes = f64::MAX;
-        for effort in Effort::ALL {
+        for effort in Effort::ALL.into_iter().filter(|effort| *effort <= most_effort) {
             // What takes so little can't be beaten by much.
             if self.best_bytes <= ENOUGH_BYTES {
                 break;

@@ -17,30 +17,29 @@ pub(crate) struct Price {
     pub cascade_ns: f64,
 }
 
-/// From `entasis bench kernels` (AVX-512, 2.9 GHz, a busy machine): what cascades take is measured, but for `Serial`, which is an estimate;
-/// what nodes take alone is that less an estimate of their children. `entasis bench prices --source` prints a table to replace this one.
+/// As `entasis bench prices --source --rounds 101` printed it (AVX-512, 2.9 GHz).
 /// Encodings that aren't weighed against others have no price.
 const PRICES: [Price; 20] = [
-    Price { id: 1, node_ns: 0.11, cascade_ns: 0.11 },    // Plain
-    Price { id: 2, node_ns: 0.10, cascade_ns: 0.10 },    // Constant
+    Price { id: 1, node_ns: 0.12, cascade_ns: 0.12 },    // Plain
+    Price { id: 2, node_ns: 0.11, cascade_ns: 0.11 },    // Constant
     Price { id: 4, node_ns: 0.01, cascade_ns: 0.01 },    // Bitmap
-    Price { id: 5, node_ns: 0.19, cascade_ns: 0.20 },    // Run
-    Price { id: 6, node_ns: 0.24, cascade_ns: 0.33 },    // Dictionary
-    Price { id: 7, node_ns: 0.09, cascade_ns: 0.09 },    // BitPacking
-    Price { id: 8, node_ns: 0.31, cascade_ns: 0.40 },    // Delta
-    Price { id: 9, node_ns: 0.25, cascade_ns: 0.34 },    // Alp
-    Price { id: 10, node_ns: 7.20, cascade_ns: 7.24 },   // Fsst
-    Price { id: 11, node_ns: 1.76, cascade_ns: 1.80 },   // Strings
-    Price { id: 12, node_ns: 0.52, cascade_ns: 0.61 },   // Narrow
-    Price { id: 18, node_ns: 13.50, cascade_ns: 15.85 }, // Phrases
-    Price { id: 19, node_ns: 0.10, cascade_ns: 0.40 },   // Serial
-    Price { id: 20, node_ns: 0.22, cascade_ns: 0.22 },   // Sequence
-    Price { id: 21, node_ns: 0.08, cascade_ns: 0.08 },   // Roaring
-    Price { id: 22, node_ns: 0.55, cascade_ns: 0.74 },   // Sparse
-    Price { id: 23, node_ns: 0.33, cascade_ns: 0.49 },   // AlpRd
-    Price { id: 24, node_ns: 2.00, cascade_ns: 9.27 },   // Prefix
-    Price { id: 25, node_ns: 6.50, cascade_ns: 6.50 },   // Pco
-    Price { id: 26, node_ns: 43.20, cascade_ns: 43.26 }, // Zstd
+    Price { id: 5, node_ns: 0.22, cascade_ns: 0.23 },    // Run
+    Price { id: 6, node_ns: 0.26, cascade_ns: 0.36 },    // Dictionary
+    Price { id: 7, node_ns: 0.10, cascade_ns: 0.10 },    // BitPacking
+    Price { id: 8, node_ns: 0.33, cascade_ns: 0.42 },    // Delta
+    Price { id: 9, node_ns: 0.24, cascade_ns: 0.34 },    // Alp
+    Price { id: 10, node_ns: 3.82, cascade_ns: 4.64 },   // Fsst
+    Price { id: 11, node_ns: 1.09, cascade_ns: 1.91 },   // Strings
+    Price { id: 12, node_ns: 0.56, cascade_ns: 0.66 },   // Narrow
+    Price { id: 18, node_ns: 9.85, cascade_ns: 12.93 },  // Phrases
+    Price { id: 19, node_ns: 0.10, cascade_ns: 0.11 },   // Serial
+    Price { id: 20, node_ns: 0.20, cascade_ns: 0.20 },   // Sequence
+    Price { id: 21, node_ns: 0.09, cascade_ns: 0.09 },   // Roaring
+    Price { id: 22, node_ns: 0.73, cascade_ns: 0.82 },   // Sparse
+    Price { id: 23, node_ns: 0.32, cascade_ns: 0.51 },   // AlpRd
+    Price { id: 24, node_ns: 1.48, cascade_ns: 6.92 },   // Prefix
+    Price { id: 25, node_ns: 7.21, cascade_ns: 7.21 },   // Pco
+    Price { id: 26, node_ns: 46.34, cascade_ns: 46.67 }, // Zstd
 ];
 
 /// The price of the encoding with this id, if it has one.

@@ -33,14 +33,16 @@ const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
 /// Words in which phrases are looked for, and by how much their entropy is below what it can be where hardly any comes again.
 const WORD_BYTES: usize = 8;
-const LITTLE_RECURS_BITS: f64 = 0.03;
+const LITTLE_RECURS_BITS: f64 = 0.25;
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
-const SYMBOLS_OVER_PAIRS: f64 = 1.2;
+const SYMBOLS_OVER_PAIRS: f64 = 1.3;
 const PHRASES_OVER_PAIRS: f64 = 1.1;
-/// The share of the bits that pairs of neighbours could have, below which lanes are looked at as text.
-const RECURRING: f64 = 0.7;
+/// What symbols learned of more strings may make of what those of a few do.
+const HOPE: f64 = 0.88;
+/// The share of the bits that values, or pairs of neighbours, could have, below which they recur enough to look for more.
+pub(super) const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
 const REPETITIVE: usize = 8;
 /// Codes have to be so many bits narrower than the values of a dictionary.
@@ -298,7 +300,8 @@ impl<'a> LaneStatistics<'a> {
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
             let as_phrases = if as_phrases_may_win { text.phrase_bytes() } else { None };
-            if !as_symbols_may_win && as_phrases.is_none() {
+            let hoped_for = text.total_bytes as f64 * ratio_of_few(&strings) * HOPE;
+            if as_phrases.is_none() && (!as_symbols_may_win || hoped_for > best_bytes) {
                 return None;
             }
             let (ratio, table_bytes) = text.symbols();
@@ -328,6 +331,16 @@ impl<'a> LaneStatistics<'a> {
     }
 }
 
+/// Encoded bytes per byte of a few of these strings, which are about as long as each other, by symbols learned of few others.
+fn ratio_of_few(strings: &[&[u8]]) -> f64 {
+    let count = strings.len().min(SAMPLE_VECTORS);
+    let few = |after: usize| -> Vec<&[u8]> {
+        let places = (0..count).map(|index| index * strings.len() / count + after);
+        places.map(|place| strings[place.min(strings.len() - 1)]).collect()
+    };
+    SymbolTable::train(&few(0)).ratio(&few(1))
+}
+
 /// How many distinct values there are at least, as a few rows of many show; 0 where all rows are looked at as quickly.
 ///
 /// Of n rows drawn from d values, at least n² / 2d pairs are alike, and more where some values are more frequent than others: pairs that
@@ -336,12 +349,11 @@ fn least_distinct<T>(values: &[T], hash: impl Fn(&T) -> u64) -> usize {
     if values.len() < 4 * VECTOR_ROWS {
         return 0;
     }
-    let by_pairs = |mut hashes: Vec<u64>| {
-        hashes.sort_unstable();
+    let by_pairs = |hashes: Vec<u64>| {
         let (mut distinct, mut alike) = (0, 0.0);
-        for equal in hashes.chunk_by(|left, right| left == right) {
+        for times in frequencies(&hashes) {
             distinct += 1;
-            alike += (equal.len() * (equal.len() - 1) / 2) as f64;
+            alike += f64::from(times) * f64::from(times - 1) / 2.0;
         }
         let pairs = (hashes.len() * (hashes.len() - 1) / 2) as f64;
         // Twice what chance may hide, so that it is seldom too many.
@@ -385,20 +397,26 @@ fn words_recur(strings: &[&[u8]], total_bytes: usize) -> bool {
 }
 
 /// Entropy per word of these words.
-fn entropy_bits(words: &[u64]) -> f64 {
-    // (word, how often), at most half of them used.
-    let mut slots = vec![(0u64, 0u32); (2 * words.len()).next_power_of_two()];
+pub(super) fn entropy_bits(words: &[u64]) -> f64 {
+    let count = words.len().max(1) as f64;
+    let repeated = frequencies(words).map(f64::from).filter(|&times| times > 1.0);
+    count.log2() - repeated.map(|times| times * times.log2()).sum::<f64>() / count
+}
+
+/// How often each of these words comes, in no order. By half of a hash: of so few, hardly two have the same.
+fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
+    // (the half, how often), at most half of them used.
+    let mut slots = vec![(0u32, 0u32); (2 * words.len()).next_power_of_two()];
     let mask = slots.len() - 1;
     for &word in words {
-        let mut slot = (word.wrapping_mul(ODD) >> u32::BITS) as usize & mask;
-        while slots[slot].1 > 0 && slots[slot].0 != word {
+        let half = (word.wrapping_mul(ODD) >> u32::BITS) as u32;
+        let mut slot = half as usize & mask;
+        while slots[slot].1 > 0 && slots[slot].0 != half {
             slot = (slot + 1) & mask;
         }
-        slots[slot] = (word, slots[slot].1 + 1);
+        slots[slot] = (half, slots[slot].1 + 1);
     }
-    let count = words.len().max(1) as f64;
-    let repeated = slots.iter().map(|slot| f64::from(slot.1)).filter(|&times| times > 1.0);
-    count.log2() - repeated.map(|times| times * times.log2()).sum::<f64>() / count
+    slots.into_iter().map(|slot| slot.1).filter(|&times| times > 0)
 }
 
 fn sample_starts(rows: usize) -> impl Iterator<Item = usize> {
@@ -523,12 +541,10 @@ impl<'a> StringStatistics<'a> {
     fn bytes_by(&self, text: &PhraseText) -> f64 {
         let mut parsed = Parsed::default();
         let mut bytes = 0;
-        for string in sample_vectors(self.strings).into_iter().flatten() {
+        let step = self.total_bytes.div_ceil(SAMPLE_BYTES).max(1);
+        for string in self.strings.iter().skip(step / 2).step_by(step) {
             text.parse(string, &mut parsed);
             bytes += string.len();
-            if bytes > SAMPLE_BYTES {
-                break;
-            }
         }
         let scale = self.total_bytes as f64 / bytes.max(1) as f64;
         let mut distinct = parsed.phrases.clone();

@@ -53,9 +53,10 @@ impl Encoding for AlpRd {
             return None;
         }
         let may_be_differences = encoder.may_cascade_below(1);
+        let best_bits = encoder.best_bytes() * 8.0 / statistics.rows as f64;
         let (bits, most) = match lanes.fixed {
-            Fixed::F32 => (value_bits(&lanes.sample::<u32>(), may_be_differences)?, 32.0),
-            Fixed::F64 => (value_bits(&lanes.sample::<u64>(), may_be_differences)?, 64.0),
+            Fixed::F32 => (value_bits(&lanes.sample::<u32>(), best_bits, may_be_differences)?, 32.0),
+            Fixed::F64 => (value_bits(&lanes.sample::<u64>(), best_bits, may_be_differences)?, 64.0),
             _ => return None,
         };
         // Lanes that lie there as they are come out at once: a split has to save a bit at least.
@@ -83,8 +84,22 @@ impl Encoding for AlpRd {
     }
 }
 
+/// True where values take fewer than `best_bits` otherwise, which right bits neither have nor, as neighbours show, differences.
+fn is_hopeless<T: PackedLane>(vectors: &[&[T]], best_bits: f64, may_be_differences: bool) -> bool {
+    if best_bits >= f64::from(T::BITS - MAX_LEFT_BITS) {
+        return false;
+    }
+    let middle = vectors.get(vectors.len() / 2).filter(|_| may_be_differences);
+    !middle
+        .is_some_and(|vector| plan(&differences(vector), true).size_bytes() * 8.0 / (vector.len() as f64) < best_bits)
+}
+
 /// Bits that a value takes, about: its code, and its right bits as they are or, of floats that rise by a few steps, their differences.
-fn value_bits<T: PackedLane>(vectors: &[&[T]], may_be_differences: bool) -> Option<f64> {
+/// `None` where that can't be fewer than `best_bits`.
+fn value_bits<T: PackedLane>(vectors: &[&[T]], best_bits: f64, may_be_differences: bool) -> Option<f64> {
+    if is_hopeless(vectors, best_bits, may_be_differences) {
+        return None;
+    }
     let (right_bits, bits) = best_split(vectors)?;
     if !may_be_differences {
         return Some(bits);

@@ -17,7 +17,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, Test};
+use crate::filter::{FilterWork, Question, Test, filter_decoded};
 use crate::values::{BitBuffer, Bits, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, Reader, WireError, unzigzag, write_varint, zigzag};
 use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
@@ -284,6 +284,9 @@ impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
+        if matches!(question.test, Test::Asked(_)) {
+            return filter_decoded(self, body, rows, question, work, out);
+        }
         let mut scratch = work.scratch(&question.physical);
         let lanes = lanes_mut::<T>(&mut scratch)?;
         for vector in vectors_of(&rows) {

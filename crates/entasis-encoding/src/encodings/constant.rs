@@ -13,7 +13,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
-use crate::filter::{FilterWork, Question};
+use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Decoded, DecodedValues, LaneAccess, Values};
 use crate::{Lane, Physical, with_lane_of, with_lanes};
 
@@ -110,8 +110,12 @@ impl Node for ConstantBit {
         out: &mut BitBuffer,
     ) -> Result<()> {
         work.compared_values += 1;
-        out.extend_constant(question.holds_bool(self.0), rows.len());
+        out.extend_constant(question.passes_bool(self.0, work)?, rows.len());
         Ok(())
+    }
+
+    fn ask_count(&self, _: usize, _: &Question) -> AskCount {
+        AskCount { own: 1, shared: 0 }
     }
 
     fn describe(&self) -> String {
@@ -139,8 +143,12 @@ impl<T: LaneAccess> Node for ConstantLane<T> {
         out: &mut BitBuffer,
     ) -> Result<()> {
         work.compared_values += 1;
-        out.extend_constant(question.holds_lane(self.0), rows.len());
+        out.extend_constant(question.passes_lane(self.0, work)?, rows.len());
         Ok(())
+    }
+
+    fn ask_count(&self, _: usize, _: &Question) -> AskCount {
+        AskCount { own: 1, shared: 0 }
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
@@ -170,8 +178,12 @@ impl Node for ConstantBytes {
         out: &mut BitBuffer,
     ) -> Result<()> {
         work.compared_values += 1;
-        out.extend_constant(question.holds_bytes(&self.0), rows.len());
+        out.extend_constant(question.passes_bytes(&self.0, work)?, rows.len());
         Ok(())
+    }
+
+    fn ask_count(&self, _: usize, _: &Question) -> AskCount {
+        AskCount { own: 1, shared: 0 }
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

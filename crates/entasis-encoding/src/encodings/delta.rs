@@ -34,8 +34,9 @@ impl Encoding for Delta {
             return None;
         }
         with_packed_lane_of!(lanes.fixed, T => {
-            let vectors = lanes.sample::<T>();
-            let size: f64 = vectors.iter().map(|vector| plan(&differences(vector), true).size_bytes()).sum();
+            let vectors: Vec<Vec<T>> = lanes.sample::<T>().into_iter().map(differences).collect();
+            let packed: f64 = vectors.iter().map(|vector| plan(vector, true).size_bytes()).sum();
+            let size = encoder.promised_for(statistics, lanes.fixed.to_signed(), &vectors, packed);
             let firsts = statistics.rows.div_ceil(VECTOR_ROWS) * lanes.fixed.size_bytes();
             Some(size * lanes.scale() + 16.0 + firsts as f64)
         }, None)

@@ -21,9 +21,9 @@ use crate::chooser::distinct::Distinct;
 use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question};
+use crate::filter::{AskCount, FilterWork, Question};
 use crate::simd::StringTable;
-use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
+use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::views::Views;
 use crate::wire::write_varint;
 use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
@@ -81,12 +81,19 @@ impl Encoding for Dictionary {
                 return None;
             }
         }
-        let distinct = statistics.distinct()?;
+        let values = statistics.distinct_values()?;
+        let distinct = values.first_rows.len();
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
             (Some(lanes), _) if code_bits + HARDLY_NARROWER_BITS > lanes.value_bits() => return None,
-            (Some(lanes), _) => lanes.value_bits() / 8.0,
+            // The values by themselves: of all rows most may have one that costs little.
+            (Some(lanes), _) => {
+                let promised =
+                    |values: &Column<'_>| Ok(encoder.promised_beneath(&Statistics::without_distinct(values)));
+                let promised = values.with_values(statistics.column, promised).ok().flatten();
+                promised.map_or(lanes.value_bits() / 8.0, |bytes| bytes / distinct as f64)
+            }
             (None, Some(strings)) => {
                 // The chunk's values stay in the order in which they came; a block's own may be sorted.
                 let shared = if encoder.fresh_values(statistics).is_some() { 0.0 } else { strings.shared_share() };
@@ -287,7 +294,7 @@ impl Codes {
             Source::Shared { part, .. } => question.of_part(part, self.code_type, || {
                 let (block, mut bits) = (part.block(), BitBuffer::default());
                 block.root().filter(block.body(), 0..block.rows(), question, work, &mut bits)?;
-                Ok(Question::of_codes(bits.bits(), self.code_type))
+                Ok(bits)
             }),
             Source::Inline(values) => work.made(&self.values, |work| {
                 let mut bits = BitBuffer::default();
@@ -296,6 +303,15 @@ impl Codes {
             }),
         }?;
         self.codes.filter(body, rows, &codes, work, out)
+    }
+
+    /// Values are asked once, and those of a shared part aren't asked again.
+    fn ask_count(&self, question: &Question) -> AskCount {
+        match &self.values.source {
+            Source::Inline(values) => values.ask_count(self.values.count, question),
+            Source::Shared { part, .. } if question.knows(part) => AskCount::default(),
+            Source::Shared { part, .. } => AskCount { own: 0, shared: part.block().rows() },
+        }
     }
 
     fn describe(&self) -> String {
@@ -400,6 +416,10 @@ impl<T: LaneAccess> Node for LaneDictionary<T> {
         out: &mut BitBuffer,
     ) -> Result<()> {
         self.0.filter(body, rows, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.0.ask_count(question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -519,6 +539,10 @@ impl Node for StringDictionary {
         out: &mut BitBuffer,
     ) -> Result<()> {
         self.0.filter(body, rows, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.0.ask_count(question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

@@ -68,7 +68,7 @@ pub(crate) trait Encoding: Sync {
 }
 
 /// What it takes to predict the bytes of an encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Effort {
     /// A look at a sample, or one simple pass.
     Little,

@@ -11,7 +11,7 @@ use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
 use crate::block::parts::Parts;
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, filter_decoded};
+use crate::filter::{AskCount, FilterWork, Question, filter_decoded};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedValues, LaneAccess, LargeValues};
 use crate::wire::{Reader, WireError};
 use crate::{Fixed, Physical, VECTOR_ROWS};
@@ -58,6 +58,11 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         out: &mut BitBuffer,
     ) -> Result<()> {
         filter_decoded(self, body, rows, question, work, out)
+    }
+
+    /// How many values a question is put to that all rows, so many of them, are asked: as many, unless values stand for many rows.
+    fn ask_count(&self, rows: usize, _: &Question) -> AskCount {
+        AskCount { own: rows, shared: 0 }
     }
 
     /// Up to so many rows of a vector are sooner got one by one than all of them filtered.

@@ -9,7 +9,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
-use crate::filter::{FilterWork, Question};
+use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Decoded, Values};
 
 pub(crate) struct Null;
@@ -67,5 +67,9 @@ impl Node for NullNode {
     ) -> Result<()> {
         out.extend_constant(question.nulls, rows.len());
         Ok(())
+    }
+
+    fn ask_count(&self, _: usize, _: &Question) -> AskCount {
+        AskCount::default()
     }
 }

@@ -7,7 +7,7 @@ use super::bitmap::bits_mut;
 use super::node::{Node, Opening, by_vector};
 use crate::block::body::Body;
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, spread_found};
+use crate::filter::{AskCount, FilterWork, Question, spread_found};
 use crate::values::{BitBuffer, Bits, BytesForm, Decoded};
 use crate::{Physical, VECTOR_ROWS};
 
@@ -113,6 +113,12 @@ impl Ranked {
         values.filter(body, range.values.clone(), question, work, &mut found)?;
         spread_found(found.bits(), range.bits(), others, out);
         Ok(())
+    }
+
+    /// How many of `values` a question is put to, and `others` more.
+    pub fn ask_count(&self, others: usize, values: &dyn Node, question: &Question) -> AskCount {
+        let count = values.ask_count(self.value_count(), question);
+        AskCount { own: count.own + others, ..count }
     }
 
     /// The bits of `rows` from the beginning of their first vector, and how many rows that is too early.

@@ -25,7 +25,7 @@ use crate::{Physical, VECTOR_ROWS};
 
 pub(crate) struct Roaring;
 
-const VECTOR_WORDS: usize = VECTOR_ROWS / 64;
+pub(crate) const VECTOR_WORDS: usize = VECTOR_ROWS / 64;
 const QUARTERS: usize = 4;
 const QUARTER_WORDS: usize = VECTOR_WORDS / QUARTERS;
 /// Counts of all quarters but the last, which has the rest.
@@ -113,7 +113,7 @@ impl Kind {
     const ALL: [Self; 4] = [Self::Ones, Self::Zeros, Self::Changes, Self::Bits];
 }
 
-type Words = [u64; VECTOR_WORDS];
+pub(crate) type Words = [u64; VECTOR_WORDS];
 
 /// The bits of each vector, and how many there are.
 fn vectors(bits: Bits<'_>) -> impl Iterator<Item = (Words, usize)> + '_ {

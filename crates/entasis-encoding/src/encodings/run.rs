@@ -12,12 +12,12 @@ use super::bitmap::bits_mut;
 use super::node::{Node, Opening, by_vector, decode_child, decode_unsigned, lanes_mut, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
-use crate::chooser::{Encoder, Statistics};
+use crate::chooser::{Encoder, Statistics, statistics::LaneStatistics};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question};
+use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Bits, Column, Decoded, DecodedValues, LaneAccess, Values};
 use crate::wire::EntryPoints;
-use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of, with_lanes};
+use crate::{Fixed, PackedLane, Physical, VECTOR_ROWS, simd, with_lane_of, with_lanes, with_packed_lane_of};
 
 pub(crate) struct Run;
 
@@ -36,13 +36,17 @@ impl Encoding for Run {
             return None;
         }
         let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(1));
-        let value_bits = match (&statistics.column.values, statistics.lanes()) {
-            (_, Some(lanes)) => lanes.value_bits(),
+        let end_bytes = runs as f64 * end_bits / 8.0;
+        let value_bytes = match (&statistics.column.values, statistics.lanes()) {
+            (_, Some(lanes)) => {
+                let promised = if end_bytes < encoder.best_bytes() { value_bytes(lanes, runs, encoder) } else { None };
+                promised.unwrap_or_else(|| runs as f64 * lanes.value_bits() / 8.0)
+            }
             // Bits are filled in run by run, which takes longer than bits by the word: short runs have to pay.
-            (Values::Bool(_), None) => 2.0,
+            (Values::Bool(_), None) => runs as f64 / 4.0,
             _ => return None,
         };
-        Some(runs as f64 * (end_bits + value_bits) / 8.0 + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
+        Some(end_bytes + value_bytes + 24.0 + statistics.rows.div_ceil(VECTOR_ROWS) as f64 * 2.0)
     }
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
@@ -106,6 +110,38 @@ impl Encoding for Run {
             other => Err(opening.corrupt(format!("can't hold {other}"))),
         }
     }
+}
+
+/// Bytes that the values of runs promise to take; `None` where they are wider than 64 bits.
+fn value_bytes(lanes: &LaneStatistics<'_>, runs: usize, encoder: &Encoder<'_>) -> Option<f64> {
+    /// Of more runs, only those of a sample are looked at.
+    const MOST_RUNS: usize = 4 * VECTOR_ROWS;
+    /// Lanes that are compared together.
+    const LOOKED_AT: usize = 16;
+    with_packed_lane_of!(lanes.fixed, T => {
+        let vectors = if runs > MOST_RUNS { lanes.sample::<T>() } else { vec![<T as LaneAccess>::lent(lanes.all())?] };
+        let heads = |vector: &&[T]| {
+            let mut heads: Vec<T> = vector.first().copied().into_iter().collect();
+            for piece in vector.chunks(LOOKED_AT) {
+                // Most pieces of long runs go on with the one before.
+                let mut last = heads[heads.len() - 1];
+                if piece.iter().fold(0, |differ, value| differ | (value.to_u64() ^ last.to_u64())) == 0 {
+                    continue;
+                }
+                for &value in piece {
+                    if value != last {
+                        heads.push(value);
+                        last = value;
+                    }
+                }
+            }
+            heads
+        };
+        let values: Vec<T> = vectors.iter().flat_map(heads).collect();
+        let (rows, lanes) = (values.len(), Values::Fixed(lanes.fixed, T::lanes(&values)));
+        let promised = encoder.promised_beneath(&Statistics::new(&Column { rows, validity: None, values: lanes }))?;
+        Some(promised * runs as f64 / rows.max(1) as f64)
+    }, None)
 }
 
 /// Bits that the end of a run takes, about: as a difference where the ends cascade, else as one of the 1,024 of its vector.
@@ -273,6 +309,10 @@ impl<T: LaneAccess> Node for LaneRuns<T> {
         self.0.filter(body, rows, question, work, out)
     }
 
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.0.values.ask_count(self.0.runs, question)
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         self.0.values.get(body, &self.0.runs_of(body, rows)?, out)
     }
@@ -310,6 +350,10 @@ impl Node for BitRuns {
         out: &mut BitBuffer,
     ) -> Result<()> {
         self.0.filter(body, rows, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.0.values.ask_count(self.0.runs, question)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

@@ -116,7 +116,7 @@ impl SerialLanes {
         };
         let bytes = match value_bytes {
             1 => lanes.iter().map(|&lane| above(lane) as u8).collect(),
-            _ => lanes.iter().flat_map(|&lane| (above(lane) as u16).to_le_bytes()).collect(),
+            _ => lanes.iter().map(|&lane| (above(lane) as u16).to_le_bytes()).collect::<Vec<_>>().into_flattened(),
         };
         Some(Self { value_bytes, base: least.low_bits(), bytes })
     }

@@ -17,7 +17,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes, statistics::LEAST_SYMBOL_RATIO};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question};
+use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, write_bytes};
 use crate::{Lane, Physical, simd, with_lane_of, with_lanes};
@@ -190,7 +190,12 @@ impl<T: LaneAccess> Node for SparseLanes<T> {
         out: &mut BitBuffer,
     ) -> Result<()> {
         work.compared_values += 1;
-        self.ranked.filter(body, rows, &*self.others, question.holds_lane(self.value), question, work, out)
+        let value_passes = question.passes_lane(self.value, work)?;
+        self.ranked.filter(body, rows, &*self.others, value_passes, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.ranked.ask_count(1, &*self.others, question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -259,7 +264,12 @@ impl Node for SparseStrings {
         out: &mut BitBuffer,
     ) -> Result<()> {
         work.compared_values += 1;
-        self.ranked.filter(body, rows, &*self.others, question.holds_bytes(&self.value), question, work, out)
+        let value_passes = question.passes_bytes(&self.value, work)?;
+        self.ranked.filter(body, rows, &*self.others, value_passes, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.ranked.ask_count(1, &*self.others, question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

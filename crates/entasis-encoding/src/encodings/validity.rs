@@ -15,7 +15,7 @@ use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::filter::{FilterWork, Question, merge_nulls};
+use crate::filter::{AskCount, FilterWork, Question, merge_nulls};
 use crate::values::{BitBuffer, Bits, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Values};
 use crate::wire::EntryPoints;
 use crate::{Physical, simd, with_decoded_lanes};
@@ -170,6 +170,10 @@ impl Node for ValidityNode {
         Ok(())
     }
 
+    fn ask_count(&self, rows: usize, question: &Question) -> AskCount {
+        self.values.ask_count(rows, question)
+    }
+
     fn few(&self) -> usize {
         self.values.few()
     }
@@ -272,6 +276,10 @@ impl Node for PackedNode {
         out: &mut BitBuffer,
     ) -> Result<()> {
         self.ranked.filter(body, rows, &*self.values, question.nulls, question, work, out)
+    }
+
+    fn ask_count(&self, _: usize, question: &Question) -> AskCount {
+        self.ranked.ask_count(0, &*self.values, question)
     }
 
     fn few(&self) -> usize {

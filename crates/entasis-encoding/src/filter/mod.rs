@@ -6,6 +6,7 @@
 //! answered then.
 
 mod anchor;
+mod ask;
 mod bytes;
 pub(crate) mod coded;
 mod coded_cuts;
@@ -17,7 +18,7 @@ mod pattern;
 mod plain;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::block::body::Body;
 use crate::block::parts::Part;
@@ -27,6 +28,7 @@ use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedVa
 use crate::{
     Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd, with_decoded_lanes,
 };
+pub use ask::{Ask, AskCount};
 pub(crate) use bytes::BytesTest;
 use coded::CodedSearch;
 use intervals::Intervals;
@@ -51,6 +53,8 @@ pub struct FilterWork {
     pub decoded_values: u64,
     /// Values that were compared as they are encoded.
     pub compared_values: u64,
+    /// Values that an [`Ask`] was asked about.
+    pub asked_values: u64,
     scratch: Vec<Decoded>,
     bits: BitBuffer,
     /// Questions that nodes of the block at hand made of the filter's, by the node's address.
@@ -80,6 +84,12 @@ impl Filter {
         work.made.clear();
         work.searches.clear();
         let (root, body) = (block.root(), block.body());
+        if let Test::Asked(_) = self.question.test {
+            let lives = |vector: &usize| selection.count_in(*vector) > 0;
+            let mut vectors = 0..selection.vectors().len();
+            let (Some(first), last) = (vectors.find(lives), vectors.rfind(lives)) else { return Ok(()) };
+            return self.filter_many(root, body, first..last.unwrap_or(first) + 1, selection, work);
+        }
         let few = root.few();
         let mut vector = 0;
         while vector < selection.vectors().len() {
@@ -103,7 +113,8 @@ impl Filter {
     /// Appends a bit for each of `values`, decoded before, strings with 32-bit offsets; set where the value passes.
     ///
     /// # Errors
-    /// An invalid argument if the values are of another type than the filter's, or strings of another form.
+    /// An invalid argument if the values are of another type than the filter's, or strings of another form, or if the filter is one of
+    /// [`Filter::asking`].
     pub fn answer_decoded(&self, values: &Decoded, out: &mut BitBuffer) -> Result<()> {
         self.question.answer(values, out)
     }
@@ -219,8 +230,16 @@ pub(crate) struct Question {
     /// Whether nulls pass.
     pub nulls: bool,
     pub physical: Physical,
-    /// What was made of it for the codes of shared dictionaries.
-    of_parts: Mutex<Vec<(Arc<Part>, Arc<Question>)>>,
+    /// What shared dictionaries answered.
+    of_parts: Mutex<Vec<OfPart>>,
+}
+
+/// What the values of a shared part answered, and the questions that it makes of codes.
+#[derive(Debug)]
+struct OfPart {
+    part: Arc<Part>,
+    found: BitBuffer,
+    of_codes: Vec<(Fixed, Arc<Question>)>,
 }
 
 /// Which values pass; nulls aside.
@@ -238,6 +257,8 @@ pub(crate) enum Test {
     Bytes(BytesTest),
     /// What has no better form: lanes of 256 bits.
     Scalars(Predicate),
+    /// What somebody else says of decoded values.
+    Asked(Arc<dyn Ask>),
 }
 
 impl Test {
@@ -312,24 +333,38 @@ impl Question {
         Self::new(Test::of_codes(bits, code_type), false, Physical::Fixed(code_type))
     }
 
-    /// The question that `make` makes of this one for codes of type `code_type` into a shared part, made once.
+    /// The question to codes of type `code_type` into a shared part whose values `answer` this one, once for all blocks.
     pub fn of_part(
         &self,
         part: &Arc<Part>,
         code_type: Fixed,
-        make: impl FnOnce() -> Result<Question>,
+        answer: impl FnOnce() -> Result<BitBuffer>,
     ) -> Result<Arc<Question>> {
-        let codes = Physical::Fixed(code_type);
-        // What is behind the lock is whole, whoever panicked.
-        let lock = || self.of_parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |(of, made): &&(Arc<Part>, Arc<Question>)| Arc::ptr_eq(of, part) && made.physical == codes;
-        let known = lock().iter().find(is_same).map(|(_, made)| made.clone());
-        if let Some(known) = known {
-            return Ok(known);
+        if !self.knows(part) {
+            let found = answer()?;
+            self.parts().push(OfPart { part: part.clone(), found, of_codes: Vec::new() });
         }
-        let made = Arc::new(make()?);
-        lock().push((part.clone(), made.clone()));
+        let mut parts = self.parts();
+        let known = parts.iter_mut().find(|known| Arc::ptr_eq(&known.part, part));
+        let Some(OfPart { found, of_codes, .. }) = known else {
+            return Err(Error::InvalidArgument("a shared part that was asked just now".into()));
+        };
+        if let Some((_, made)) = of_codes.iter().find(|(of, _)| *of == code_type) {
+            return Ok(made.clone());
+        }
+        let made = Arc::new(Self::of_codes(found.bits(), code_type));
+        of_codes.push((code_type, made.clone()));
         Ok(made)
+    }
+
+    /// Whether the values of a shared part have answered.
+    pub fn knows(&self, part: &Arc<Part>) -> bool {
+        self.parts().iter().any(|known| Arc::ptr_eq(&known.part, part))
+    }
+
+    /// What is behind the lock is whole, whoever panicked.
+    fn parts(&self) -> MutexGuard<'_, Vec<OfPart>> {
+        self.of_parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The test of byte strings, if it is one, and not for all or none of them.
@@ -351,7 +386,7 @@ impl Question {
                 Physical::Fixed(fixed) => predicate.holds(Some(&Scalar::from_lane(fixed, wide))),
                 _ => false,
             },
-            Test::Bool { .. } | Test::Bytes(_) => false,
+            Test::Bool { .. } | Test::Bytes(_) | Test::Asked(_) => false,
         }
     }
 
@@ -419,6 +454,9 @@ impl Question {
         match (&values.values, &self.test) {
             (DecodedValues::Null, _) => out.extend_constant(self.nulls, rows),
             (_, Test::Always(verdict)) => out.extend_constant(*verdict, rows),
+            (_, Test::Asked(_)) => {
+                return Err(Error::InvalidArgument("values that somebody else is asked about".into()));
+            }
             (DecodedValues::L8(lanes), _) => self.answer_lanes(lanes, out)?,
             (DecodedValues::L16(lanes), _) => self.answer_lanes(lanes, out)?,
             (DecodedValues::L32(lanes), _) => self.answer_lanes(lanes, out)?,
@@ -525,6 +563,10 @@ pub(crate) fn filter_decoded<N: Node + ?Sized>(
     if let Some(verdict) = question.verdict() {
         out.extend_constant(verdict, rows.len());
         return Ok(());
+    }
+    if let Test::Asked(ask) = &question.test {
+        work.decoded_values += rows.len() as u64;
+        return question.ask(&**ask, rows.len(), |values| node.decode(body, rows, values), work, out);
     }
     let mut values = work.scratch(&question.physical);
     for piece in grains(rows.clone(), node.grain_rows().max(DECODED_ROWS)) {

@@ -31,7 +31,8 @@ pub fn round_trip(input: &[u8]) {
     check(file, &batch, &mut generator).unwrap_or_else(|error| panic!("a file that was just written: {error}"));
 }
 
-fn written(batch: &RecordBatch, schema: &SchemaRef, pieces: usize, options: WriteOptions) -> Vec<u8> {
+/// A file of `batch`, written in so many pieces.
+pub(super) fn written(batch: &RecordBatch, schema: &SchemaRef, pieces: usize, options: WriteOptions) -> Vec<u8> {
     let run = || -> Result<Vec<u8>> {
         let mut writer = Writer::new(Vec::new(), Arc::clone(schema), options.clone())?;
         let step = batch.num_rows().div_ceil(pieces).max(1);
@@ -79,7 +80,8 @@ fn check(file: Vec<u8>, batch: &RecordBatch, generator: &mut Generator) -> Resul
     Ok(())
 }
 
-fn same(found: &RecordBatch, expected: &RecordBatch) {
+/// Panics where the two differ.
+pub(super) fn same(found: &RecordBatch, expected: &RecordBatch) {
     match first_difference(found, expected) {
         Ok(None) => {}
         Ok(Some(difference)) => panic!("{difference}"),

@@ -143,13 +143,13 @@ impl Blocks {
 
     /// Goes through the blocks of a column that hold living rows. Those of which `decide` says [`Verdict::None`] lose them, those of
     /// which it says [`Verdict::All`] keep them, and all others are handed to `apply`, with the rows as a selection of the block, which
-    /// it may change. A block that was not opened is an error.
+    /// it may change, and the part that is asked about. A block that was not opened is an error.
     pub fn visit(
         &self,
         column: &ReadColumn,
         rows: &mut Rows,
         decide: impl Fn(&BlockPart<'_>) -> Verdict,
-        mut apply: impl FnMut(&Block, &mut Selection) -> entasis_encoding::Result<()>,
+        mut apply: impl FnMut(&BlockPart<'_>, &Block, &mut Selection) -> entasis_encoding::Result<()>,
     ) -> Result<()> {
         let group = rows.group;
         let chunk = chunk_of(&self.reader, column, group.number, group.rows)?;
@@ -171,7 +171,7 @@ impl Blocks {
             let block = open.block(&self.opener, column, place, part.reference)?;
             let mut selection = Selection::none(part.reference.rows as usize);
             rows.alive.swap(part.vectors.clone(), &mut selection, part.at);
-            let applied = apply(block, &mut selection);
+            let applied = apply(&part, block, &mut selection);
             rows.alive.swap(part.vectors, &mut selection, part.at);
             applied.map_err(|error| self.opener.place(error, &place.name(column), part.reference.offset))?;
         }
@@ -189,7 +189,12 @@ impl Blocks {
                 if chunk.blocks.is_empty() {
                     extend_not_null(&mut decoded, rows.alive.count());
                 }
-                self.visit(column, rows, |_| Verdict::Some, |block, selection| block.select(selection, &mut decoded))?;
+                self.visit(
+                    column,
+                    rows,
+                    |_| Verdict::Some,
+                    |_, block, selection| block.select(selection, &mut decoded),
+                )?;
             }
             splits.push(split_of(column, decoded, self.reader.name())?);
         }

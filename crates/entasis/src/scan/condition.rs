@@ -26,7 +26,8 @@ pub enum Condition {
         /// What is asked. Literals are of the kind that [`scalar_of`](super::scalar_of) gives for the column's type.
         predicate: Predicate,
     },
-    /// Anything else, evaluated on decoded values of rows that pass what else is asked.
+    /// Anything else, evaluated on decoded values of rows that pass what else is asked; if it needs one column, on its distinct values
+    /// where these are fewer.
     Expression(Arc<dyn Expression>),
 }
 
@@ -39,12 +40,13 @@ impl Condition {
 
 /// What an engine evaluates for a scan.
 pub trait Expression: Debug + Send + Sync {
-    /// The columns that it needs, in the order in which it takes them.
+    /// The columns that it needs, in the order in which it takes them; byte strings come as they do in the scan's batches.
     fn projection(&self) -> &Projection;
 
-    /// One value for each row of `batch`, which has the columns of the projection. Must not depend on other rows.
+    /// One value for each row of `batch`, which has the columns of the projection. Must not depend on other rows, and always say the same
+    /// of the same values. If the expression needs one column, it may be asked about values, and a null, that no row has.
     ///
     /// # Errors
-    /// What evaluating ends with; the scan ends with it, too.
+    /// What evaluating ends with; the scan ends with it, too, if it was asked about rows.
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray>;
 }

@@ -2,19 +2,23 @@
 
 use std::time::Instant;
 
-use arrow_array::{Array, RecordBatch};
 use entasis_encoding::{Comparison, FilterWork, Physical, Predicate};
 
 use super::{
     blocks::{Blocks, Rows},
     metrics::ConditionMetrics,
-    prepared::{BlockPart, Leaf, Prepared, PreparedExpression},
+    prepared::{BlockPart, Leaf, Prepared},
     zones::Verdict,
 };
-use crate::{
-    error::{Error, Result},
-    read::column::ReadColumn,
-};
+use crate::{error::Result, read::column::ReadColumn};
+
+/// What conditions did, and memory that they use again.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub filter: FilterWork,
+    /// Rows that expressions were evaluated for, on decoded values.
+    pub evaluated_rows: u64,
+}
 
 /// A condition, and what is known of what it costs and lets pass.
 pub(super) struct Conjunct {
@@ -22,6 +26,8 @@ pub(super) struct Conjunct {
     pub metrics: ConditionMetrics,
     /// What it is believed to cost per row before it was ever asked, in ns, and the share of rows that it is believed to let pass.
     prior: (f64, f64),
+    /// Whether values of rows had to be decoded for it when it was last asked; of an expression that is believed at first.
+    decodes: bool,
 }
 
 /// The rows of which the prior speaks: what was measured on more outweighs it.
@@ -31,7 +37,8 @@ impl Conjunct {
     pub fn new(prepared: Prepared) -> Self {
         let prior = prior(&prepared);
         let metrics = ConditionMetrics { condition: prepared.in_words(), ..ConditionMetrics::default() };
-        Self { prepared, metrics, prior }
+        let decodes = prepared.has_expression();
+        Self { prepared, metrics, prior, decodes }
     }
 
     /// The conditions that `prepared` asks all of.
@@ -43,24 +50,35 @@ impl Conjunct {
         }
     }
 
+    /// Takes over what is known of a condition of the same words; of the very same expression, also what distinct values answered.
+    pub fn learn(&mut self, same: &mut Self) {
+        (self.metrics, self.decodes) = (same.metrics.clone(), same.decodes);
+        if let (Prepared::Expression(own), Prepared::Expression(others)) = (&mut self.prepared, &mut same.prepared)
+            && own.is_same(others)
+        {
+            std::mem::swap(own, others);
+        }
+    }
+
     /// Conditions of the least rank come first: what it costs to be rid of a row. What needs decoded values comes last.
     pub fn rank(&self) -> (bool, f64) {
         let (cost, passing) = self.prior;
         let rows = self.metrics.rows as f64 + PRIOR_ROWS;
         let cost = (self.metrics.elapsed_ns as f64 + cost * PRIOR_ROWS) / rows;
         let passing = (self.metrics.rows_passed as f64 + passing * PRIOR_ROWS) / rows;
-        (self.prepared.has_expression(), cost / (1.0 - passing).max(1e-6))
+        (self.decodes, cost / (1.0 - passing).max(1e-6))
     }
 
-    /// Keeps the rows that pass.
-    pub fn apply(&mut self, blocks: &mut Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
-        let asked = rows.alive.count();
+    /// Keeps the rows that pass; true if values of rows were decoded for it.
+    pub fn apply(&mut self, blocks: &mut Blocks, rows: &mut Rows, work: &mut Work) -> Result<bool> {
+        let (asked, evaluated) = (rows.alive.count(), work.evaluated_rows);
         let start = Instant::now();
         self.prepared.apply(blocks, rows, work)?;
+        self.decodes = work.evaluated_rows > evaluated;
         self.metrics.elapsed_ns += start.elapsed().as_nanos() as u64;
         self.metrics.rows += asked as u64;
         self.metrics.rows_passed += rows.alive.count() as u64;
-        Ok(())
+        Ok(self.decodes)
     }
 }
 
@@ -77,7 +95,7 @@ pub(super) fn open(conjuncts: &[Conjunct], blocks: &mut Blocks, rows: &Rows, ahe
 
 impl Prepared {
     /// Keeps the rows that pass. Blocks of leaves must be open.
-    fn apply(&self, blocks: &mut Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
+    fn apply(&self, blocks: &mut Blocks, rows: &mut Rows, work: &mut Work) -> Result<()> {
         match self {
             Prepared::Always(true) => {}
             Prepared::Always(false) => (0..rows.vectors.count).for_each(|vector| rows.alive.clear(vector)),
@@ -91,14 +109,14 @@ impl Prepared {
                 }
                 rows.alive.subtract(&left.alive);
             }
-            Prepared::Leaf(leaf) => leaf.apply(blocks, rows, work)?,
+            Prepared::Leaf(leaf) => leaf.apply(blocks, rows, &mut work.filter)?,
             Prepared::Unless(not_null, leaf) => {
                 let mut passed = rows.clone();
-                leaf.apply(blocks, &mut passed, work)?;
+                leaf.apply(blocks, &mut passed, &mut work.filter)?;
                 rows.alive.subtract(&passed.alive);
-                not_null.apply(blocks, rows, work)?;
+                not_null.apply(blocks, rows, &mut work.filter)?;
             }
-            Prepared::Expression(expression) => expression.apply(blocks, rows)?,
+            Prepared::Expression(expression) => expression.apply(blocks, rows, work)?,
         }
         Ok(())
     }
@@ -122,7 +140,7 @@ impl Prepared {
             Prepared::And(conditions) | Prepared::Or(conditions) => conditions.iter().flat_map(Self::columns).collect(),
             Prepared::Leaf(leaf) => vec![&leaf.column],
             Prepared::Unless(_, leaf) => vec![&leaf.column],
-            Prepared::Expression(expression) => expression.columns.columns.iter().collect(),
+            Prepared::Expression(expression) => expression.columns().iter().collect(),
         }
     }
 
@@ -140,8 +158,7 @@ impl Prepared {
             Prepared::Or(conditions) => joined(conditions, " OR "),
             Prepared::Leaf(leaf) => leaf.in_words(),
             Prepared::Unless(_, leaf) => format!("NOT {}", leaf.in_words()),
-            Prepared::Expression(expression) if expression.is_negated => format!("NOT {:?}", expression.expression),
-            Prepared::Expression(expression) => format!("{:?}", expression.expression),
+            Prepared::Expression(expression) => format!("{expression:?}"),
         }
     }
 }
@@ -155,38 +172,11 @@ impl Leaf {
             }
             return Ok(());
         }
-        blocks.visit(&self.column, rows, decide, |block, selection| self.filter.apply(block, selection, work))
+        blocks.visit(&self.column, rows, decide, |_, block, selection| self.filter.apply(block, selection, work))
     }
 
     fn in_words(&self) -> String {
         format!("{} {}", self.column.path, self.predicate)
-    }
-}
-
-impl PreparedExpression {
-    fn apply(&self, blocks: &mut Blocks, rows: &mut Rows) -> Result<()> {
-        if rows.alive.is_empty() {
-            return Ok(());
-        }
-        blocks.open(self.columns.columns.iter(), std::slice::from_ref(rows), &[], |_, _| true)?;
-        let batch = blocks.batch(&self.columns, &self.schema, std::slice::from_mut(rows))?;
-        let passed = self.evaluate(&batch)?;
-        let mut asked = 0..batch.num_rows();
-        for vector in 0..rows.vectors.count {
-            rows.alive.retain(vector, |_| asked.next().is_some_and(&passed));
-        }
-        Ok(())
-    }
-
-    /// Which rows of a batch pass.
-    fn evaluate(&self, batch: &RecordBatch) -> Result<impl Fn(usize) -> bool + use<>> {
-        let found = self.expression.evaluate(batch)?;
-        if found.len() != batch.num_rows() {
-            let what = format!("{:?} gave {} values for {} rows", self.expression, found.len(), batch.num_rows());
-            return Err(Error::InvalidArgument(what));
-        }
-        let is_negated = self.is_negated;
-        Ok(move |row| found.is_valid(row) && found.value(row) != is_negated)
     }
 }
 
@@ -216,27 +206,33 @@ fn prior(prepared: &Prepared) -> (f64, f64) {
 
 impl Leaf {
     fn prior(&self) -> (f64, f64) {
-        let (is_equal, is_prefix) = match &self.predicate {
-            Predicate::Compare(comparison, ..) => (*comparison == Comparison::Equal, false),
-            Predicate::Like(like) => (false, !like.pattern.starts_with(b"%")),
-            _ => (false, false),
-        };
-        let cost = match &self.column.physical {
-            Physical::Bool | Physical::Null => 0.1,
-            Physical::Fixed(_) => 0.3,
-            Physical::Bytes if is_equal || is_prefix => 4.0,
-            Physical::Bytes => 10.0,
-            _ => 1.0,
-        };
-        let passing = match &self.predicate {
-            Predicate::Compare(Comparison::Equal, ..) | Predicate::IsNull => 0.05,
-            Predicate::Compare(Comparison::NotEqual, ..) | Predicate::IsNotNull => 0.9,
-            Predicate::Compare(..) => 0.4,
-            Predicate::In { negated: false, .. } => 0.1,
-            Predicate::Between { negated: false, .. } => 0.2,
-            Predicate::Like(like) if !like.negated => 0.1,
-            _ => 0.8,
-        };
-        (cost, passing)
+        believed(&self.predicate, &self.column.physical)
     }
+}
+
+/// What a predicate on a column of type `physical` is believed to cost per row, in ns, and the share of rows that it is believed to let
+/// pass, as long as neither was measured.
+pub fn believed(predicate: &Predicate, physical: &Physical) -> (f64, f64) {
+    let (is_equal, is_prefix) = match predicate {
+        Predicate::Compare(comparison, ..) => (*comparison == Comparison::Equal, false),
+        Predicate::Like(like) => (false, !like.pattern.starts_with(b"%")),
+        _ => (false, false),
+    };
+    let cost = match physical {
+        Physical::Bool | Physical::Null => 0.1,
+        Physical::Fixed(_) => 0.3,
+        Physical::Bytes if is_equal || is_prefix => 4.0,
+        Physical::Bytes => 10.0,
+        _ => 1.0,
+    };
+    let passing = match predicate {
+        Predicate::Compare(Comparison::Equal, ..) | Predicate::IsNull => 0.05,
+        Predicate::Compare(Comparison::NotEqual, ..) | Predicate::IsNotNull => 0.9,
+        Predicate::Compare(..) => 0.4,
+        Predicate::In { negated: false, .. } => 0.1,
+        Predicate::Between { negated: false, .. } => 0.2,
+        Predicate::Like(like) if !like.negated => 0.1,
+        _ => 0.8,
+    };
+    (cost, passing)
 }

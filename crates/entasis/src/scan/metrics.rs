@@ -33,6 +33,10 @@ pub struct ScanMetrics {
     pub decoded_values: u64,
     /// Values that predicates were answered on as they are encoded.
     pub compared_values: u64,
+    /// Distinct values that expressions were evaluated for, instead of for rows: those of dictionaries and runs.
+    pub asked_values: u64,
+    /// Rows that expressions were evaluated for.
+    pub evaluated_rows: u64,
     /// Requests for bytes of the file; near ranges are one.
     pub requests: u64,
     /// Bytes that were read.

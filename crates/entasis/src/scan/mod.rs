@@ -3,7 +3,7 @@
 //! 1. **manifest**: whole files, for whoever scans many; here whole row groups, by the zones of their blocks;
 //! 2. **zones**: blocks;
 //! 3. **encoded values**: the conditions that must all hold, one after the other, each on the survivors of the one before, the cheapest
-//!    and most selective first, as measured while the scan goes along;
+//!    and most selective first, as measured while the scan goes along; expressions on one column, too, where distinct values answer them;
 //! 4. **decoded values**: expressions that no encoding can answer, on survivors;
 //! 5. **residual**: what the scan isn't told, left to the engine.
 //!
@@ -12,6 +12,7 @@
 mod blocks;
 mod condition;
 mod conjuncts;
+mod expression;
 mod literal;
 mod metrics;
 mod prepared;
@@ -21,19 +22,21 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use entasis_encoding::{BLOCK_ROWS, FilterWork, Selection, VECTOR_ROWS, VectorSelection};
+use entasis_encoding::{BLOCK_ROWS, Selection, VECTOR_ROWS, VectorSelection};
 
 use self::{
     blocks::{Blocks, Rows, batch_of},
-    conjuncts::Conjunct,
+    conjuncts::{Conjunct, Work},
     metrics::CountedSource,
     prepared::{Group, Prepared, VectorRange},
-    zones::Verdict,
 };
 pub use self::{
     condition::{Condition, Expression},
+    conjuncts::believed,
     literal::scalar_of,
     metrics::{ConditionMetrics, ScanMetrics},
+    prepared::negated,
+    zones::{Verdict, verdict},
 };
 use crate::{
     Projection, Reader, Strings,
@@ -122,7 +125,7 @@ pub struct Scan {
     /// Batches that are ready.
     ready: VecDeque<RecordBatch>,
     left: u64,
-    work: FilterWork,
+    work: Work,
     metrics: ScanMetrics,
 }
 
@@ -156,7 +159,7 @@ impl Scan {
             found_count: 0,
             ready: VecDeque::new(),
             left: request.limit.unwrap_or(u64::MAX),
-            work: FilterWork::default(),
+            work: Work::default(),
             metrics: ScanMetrics::default(),
         };
         scan.set_condition(&request.condition)?;
@@ -174,8 +177,10 @@ impl Scan {
         ScanMetrics {
             requests,
             bytes_read,
-            decoded_values: self.work.decoded_values,
-            compared_values: self.work.compared_values,
+            decoded_values: self.work.filter.decoded_values,
+            compared_values: self.work.filter.compared_values,
+            asked_values: self.work.filter.asked_values,
+            evaluated_rows: self.work.evaluated_rows,
             conditions: self.conjuncts.iter().map(|conjunct| conjunct.metrics.clone()).collect(),
             ..self.metrics.clone()
         }
@@ -187,12 +192,12 @@ impl Scan {
     /// # Errors
     /// As those of [`Reader::scan`]; the condition stays what it was.
     pub fn set_condition(&mut self, condition: &Condition) -> Result<()> {
-        let mut conjuncts = Conjunct::all_of(Prepared::new(&self.blocks.reader, condition, false)?);
+        let mut conjuncts = Conjunct::all_of(Prepared::new(&self.blocks.reader, condition, self.strings, false)?);
         // What is known of conditions that stay is kept.
         for conjunct in &mut conjuncts {
-            let same = self.conjuncts.iter().find(|old| old.metrics.condition == conjunct.metrics.condition);
+            let same = self.conjuncts.iter_mut().find(|old| old.metrics.condition == conjunct.metrics.condition);
             if let Some(same) = same {
-                conjunct.metrics = same.metrics.clone();
+                conjunct.learn(same);
             }
         }
         self.conjuncts = conjuncts;
@@ -319,11 +324,11 @@ impl Scan {
             let conjunct = &mut self.conjuncts[index];
             let before = rows.alive.count() as u64;
             let mut asked = rows.clone();
-            conjunct.apply(&mut self.blocks, &mut asked, &mut self.work)?;
+            let decodes = conjunct.apply(&mut self.blocks, &mut asked, &mut self.work)?;
             *rows = asked;
             *passed += 1;
             let fallen = before - rows.alive.count() as u64;
-            match conjunct.prepared.has_expression() {
+            match decodes {
                 true => self.metrics.rows_fallen_decoded += fallen,
                 false => self.metrics.rows_fallen_encoded += fallen,
             }

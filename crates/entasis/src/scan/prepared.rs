@@ -1,12 +1,11 @@
 //! Conditions made ready for one file: negations at the leaves, columns found, predicates turned into filters.
 
-use std::sync::Arc;
-
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::DataType;
 use entasis_encoding::{Comparison, Filter, FloatOrder, Physical, Predicate, Scalar};
 
 use super::{
-    condition::{Condition, Expression},
+    condition::Condition,
+    expression::PreparedExpression,
     zones::{Verdict, verdict},
 };
 use crate::{
@@ -37,19 +36,11 @@ pub(super) struct Leaf {
     pub filter: Filter,
 }
 
-/// An expression, and the columns that it needs.
-pub(super) struct PreparedExpression {
-    pub expression: Arc<dyn Expression>,
-    pub columns: ReadColumns,
-    pub schema: SchemaRef,
-    pub is_negated: bool,
-}
-
 impl Prepared {
-    /// The condition for the file of `reader`, or its negation.
-    pub fn new(reader: &Reader, condition: &Condition, is_negated: bool) -> Result<Self> {
+    /// The condition for the file of `reader`, or its negation. Expressions get byte strings as `strings` wants them.
+    pub fn new(reader: &Reader, condition: &Condition, strings: Strings, is_negated: bool) -> Result<Self> {
         let all = |conditions: &[Condition]| -> Result<Vec<Prepared>> {
-            conditions.iter().map(|condition| Self::new(reader, condition, is_negated)).collect()
+            conditions.iter().map(|condition| Self::new(reader, condition, strings, is_negated)).collect()
         };
         Ok(match condition {
             Condition::Always(holds) => Self::Always(*holds != is_negated),
@@ -57,13 +48,10 @@ impl Prepared {
             Condition::Or(conditions) if is_negated => Self::every(all(conditions)?),
             Condition::And(conditions) => Self::every(all(conditions)?),
             Condition::Or(conditions) => Self::any(all(conditions)?),
-            Condition::Not(condition) => Self::new(reader, condition, !is_negated)?,
+            Condition::Not(condition) => Self::new(reader, condition, strings, !is_negated)?,
             Condition::Column { path, predicate } => Self::of_column(reader, path, predicate, is_negated)?,
             Condition::Expression(expression) => {
-                let columns = ReadColumns::new(reader, expression.projection().selected(), Strings::AsStored)?;
-                let fields: Vec<_> = columns.trees.iter().map(|tree| tree.field.clone()).collect();
-                let (expression, schema) = (expression.clone(), Arc::new(Schema::new(fields)));
-                Self::Expression(Box::new(PreparedExpression { expression, columns, schema, is_negated }))
+                Self::Expression(Box::new(PreparedExpression::new(reader, expression, strings, is_negated)?))
             }
         })
     }
@@ -175,7 +163,7 @@ impl Prepared {
         }
     }
 
-    /// Whether values must be decoded for it.
+    /// Whether values may have to be decoded for it.
     pub fn has_expression(&self) -> bool {
         match self {
             Prepared::Expression(_) => true,
@@ -300,8 +288,9 @@ fn columns_of(reader: &Reader, path: &[usize]) -> Result<Vec<ReadColumn>> {
     Ok(columns)
 }
 
-/// The predicate that is true of the values of which `predicate` is false, if there is one.
-fn negated(predicate: &Predicate, physical: &Physical) -> Option<Predicate> {
+/// The predicate that is true of the values of which `predicate` is false, nulls left out; `None` if there is no such, as of floats that may
+/// be NaN.
+pub fn negated(predicate: &Predicate, physical: &Physical) -> Option<Predicate> {
     let is_float = matches!(physical, Physical::Fixed(fixed) if fixed.is_float());
     let mut negated = predicate.clone();
     match &mut negated {

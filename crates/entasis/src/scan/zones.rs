@@ -9,15 +9,18 @@ use crate::zone::{Zone, ZoneValue};
 
 /// Which rows of a block pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// No row.
     None,
     /// Only the values can tell.
     Some,
+    /// Every row.
     All,
 }
 
 impl Verdict {
-    pub fn and(self, other: Self) -> Self {
+    /// Of the rows that pass both.
+    pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Verdict::None, _) | (_, Verdict::None) => Verdict::None,
             (Verdict::All, Verdict::All) => Verdict::All,
@@ -25,12 +28,13 @@ impl Verdict {
         }
     }
 
-    pub fn or(self, other: Self) -> Self {
+    /// Of the rows that pass either.
+    pub(super) fn or(self, other: Self) -> Self {
         self.not().and(other.not()).not()
     }
 
     /// Of the rows that don't pass.
-    pub fn not(self) -> Self {
+    pub(super) fn not(self) -> Self {
         match self {
             Verdict::None => Verdict::All,
             Verdict::Some => Verdict::Some,
@@ -48,7 +52,7 @@ impl Verdict {
 }
 
 /// What the zone of a block of `rows` tells of a predicate.
-pub(super) fn verdict(predicate: &Predicate, zone: &Zone, rows: u64) -> Verdict {
+pub fn verdict(predicate: &Predicate, zone: &Zone, rows: u64) -> Verdict {
     let of_nulls = Verdict::of(zone.null_count == 0, zone.null_count == rows);
     match predicate {
         Predicate::IsNull => return of_nulls,

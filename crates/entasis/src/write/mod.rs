@@ -23,9 +23,13 @@ use arrow_schema::SchemaRef;
 pub use file::FileWriter;
 pub use options::{EncodeOptions, Profile, SortColumn, WriteOptions};
 
-pub(crate) use self::column::ColumnWriter;
+pub(crate) use self::{
+    column::{BLOCK_BYTES, ColumnWriter},
+    plan::VECTOR_BYTES,
+    size::decoded_size,
+};
 use self::{
-    plan::{Group, GroupLimits, VECTOR_BYTES},
+    plan::{Group, GroupLimits},
     sink::Sink,
     sort::SortCheck,
 };

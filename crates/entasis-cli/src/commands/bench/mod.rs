@@ -3,6 +3,8 @@
 mod ablation;
 mod access;
 mod accounted;
+#[cfg(all(feature = "cache", feature = "sql"))]
+mod cache;
 mod chooser;
 mod clock;
 #[cfg(feature = "text")]
@@ -13,6 +15,8 @@ mod filters;
 mod kernels;
 mod kinds;
 mod measure;
+#[cfg(feature = "cache")]
+mod policies;
 mod prices;
 #[cfg(feature = "sql")]
 mod queries;
@@ -31,6 +35,8 @@ use super::Report;
 use crate::exit::{Exit, Failure};
 use crate::paths::{self, Found};
 
+#[cfg(all(feature = "cache", feature = "sql"))]
+pub use clock::cpu_seconds;
 pub use contenders::Contender;
 pub use measure::{Measured, measure};
 pub use source::Source;
@@ -54,6 +60,8 @@ Examples:
   entasis bench prices
   entasis bench ablation data/
   entasis bench chooser data/
+  entasis bench policies traces/
+  entasis bench cache tables/ queries.sql
   entasis bench queries tables/ queries.sql";
 
 #[derive(Subcommand)]
@@ -68,8 +76,12 @@ enum Command {
     Prices(prices::Arguments),
     Ablation(ablation::Arguments),
     Chooser(chooser::Arguments),
+    #[cfg(feature = "cache")]
+    Policies(policies::Arguments),
     #[cfg(feature = "sql")]
     Queries(queries::Arguments),
+    #[cfg(all(feature = "cache", feature = "sql"))]
+    Cache(cache::Arguments),
 }
 
 /// Runs the bench that was asked for.
@@ -85,8 +97,12 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Prices(arguments) => prices::run(arguments, report),
         Command::Ablation(arguments) => ablation::run(arguments, report),
         Command::Chooser(arguments) => chooser::run(arguments, report),
+        #[cfg(feature = "cache")]
+        Command::Policies(arguments) => policies::run(arguments, report),
         #[cfg(feature = "sql")]
         Command::Queries(arguments) => queries::run(arguments, report),
+        #[cfg(all(feature = "cache", feature = "sql"))]
+        Command::Cache(arguments) => cache::run(arguments, report),
     }
 }
 

@@ -1,6 +1,8 @@
 //! `entasis sql`
 
 mod answer;
+#[cfg(feature = "cache")]
+mod cache;
 mod errors;
 mod explain;
 mod session;
@@ -56,6 +58,18 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     memory: Option<usize>,
 
+    /// Memory in which columns of Parquet files stay between statements, as 2GiB: as they were decoded at first, as blocks before long; `\cache`
+    /// shows what is there
+    #[cfg(feature = "cache")]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    cache: Option<usize>,
+
+    /// Where columns go that have to leave the cache's memory, and most bytes of it, as DIR:20GiB: a folder of its own, where the next
+    /// session finds them
+    #[cfg(feature = "cache")]
+    #[arg(long, value_name = "DIR:SIZE", requires = "cache", value_parser = cache_disk)]
+    cache_disk: Option<entasis_cache::DiskOptions>,
+
     /// Threads; all cores if not given
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZero<usize>>,
@@ -77,7 +91,8 @@ Examples:
   entasis sql \"select * from 'days/*.parquet' where price > 10\" -o dear.ent
   entasis sql --explain \"select count(*) from 'trips.ent' where price > 10\"
   entasis sql \"copy (select * from 'trips.csv') to 'trips.ent'\"
-  entasis sql < statements.sql
+  entasis sql --cache 2GiB < statements.sql
+  entasis sql --cache 2GiB --cache-disk /var/tmp/columns:20GiB < statements.sql
 
 JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]} for each answer;
   with --explain {\"plan\": [line], \"scans\": [{\"file\", \"counts\"}]}";
@@ -85,6 +100,11 @@ JSON: {\"columns\": [{\"name\", \"type\"}], \"rows\": [[value as text, or null]]
 /// Answers what is asked: by the arguments, by standard input, or at the terminal.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
     let session = Session::new(threads(arguments.threads), arguments.memory)?;
+    #[cfg(feature = "cache")]
+    let session = match arguments.cache {
+        Some(size_bytes) => session.with_cache(size_bytes as u64, arguments.cache_disk.clone())?,
+        None => session,
+    };
     match &arguments.query {
         Some(query) => answer_all(&session, query, arguments, report)?,
         None if arguments.output.is_some() => return Err(Failure::usage("-o FILE is for the answer to a QUERY")),
@@ -94,11 +114,15 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
             Ok(report.out.flush()?)
         })?,
     }
+    session.flush_cache();
     Ok(Exit::Good)
 }
 
 /// Answers the statements of a text, one after the other.
 fn answer_all(session: &Session, text: &str, arguments: &Arguments, report: &mut Report<'_>) -> Result<(), Failure> {
+    if statements::is_command(text) {
+        return command(session, text.trim(), report);
+    }
     let statements = session.parse(text)?;
     if arguments.output.is_some() && statements.len() != 1 {
         return Err(Failure::usage("-o FILE is for the answer to one statement"));
@@ -116,6 +140,26 @@ fn answer_all(session: &Session, text: &str, arguments: &Arguments, report: &mut
         }
     }
     Ok(())
+}
+
+/// Carries out what isn't SQL.
+fn command(session: &Session, text: &str, report: &mut Report<'_>) -> Result<(), Failure> {
+    match (text, session.cache()) {
+        #[cfg(feature = "cache")]
+        ("\\cache", Some(cache)) => cache::print(cache, report),
+        ("\\cache", _) => Err(Failure::usage("there is no cache: --cache 2GiB makes one")),
+        _ => Err(Failure::usage(format!("no command {text}; \\cache is one"))),
+    }
+}
+
+/// A folder and how much of it a cache may fill.
+#[cfg(feature = "cache")]
+fn cache_disk(text: &str) -> Result<entasis_cache::DiskOptions, String> {
+    let (folder, size) = text.rsplit_once(':').ok_or("a folder and a size, as DIR:20GiB")?;
+    if folder.is_empty() {
+        return Err("the folder is missing, as in DIR:20GiB".to_owned());
+    }
+    Ok(entasis_cache::DiskOptions::new(folder, size_bytes(size)? as u64))
 }
 
 fn print(answer: Answer, shape: Option<Shape>, report: &mut Report<'_>) -> Result<(), Failure> {

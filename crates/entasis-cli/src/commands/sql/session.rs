@@ -9,6 +9,8 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParser, Statement};
+#[cfg(feature = "cache")]
+use entasis_cache::{Cache, CacheOptions, DiskOptions};
 use tokio::runtime::{Builder, Runtime};
 
 use super::answer::Answer;
@@ -20,7 +22,12 @@ use crate::exit::{Exit, Failure};
 pub struct Session {
     runtime: Arc<Runtime>,
     context: SessionContext,
+    cache: Option<Cache>,
 }
+
+/// There is none.
+#[cfg(not(feature = "cache"))]
+pub enum Cache {}
 
 /// A statement that is ready to run.
 pub struct Query<'a> {
@@ -48,7 +55,30 @@ impl Session {
             Ok(context)
         };
         let context = set_up().map_err(|error| failure(&error))?;
-        Ok(Self { runtime: Arc::new(runtime), context })
+        Ok(Self { runtime: Arc::new(runtime), context, cache: None })
+    }
+
+    /// The session with Parquet files behind a cache of so many bytes of memory, and of disk.
+    #[cfg(feature = "cache")]
+    pub fn with_cache(mut self, memory_bytes: u64, disk: Option<DiskOptions>) -> Result<Self, Failure> {
+        let cache = Cache::new(CacheOptions { memory_bytes, disk, ..Default::default() })?;
+        entasis_datafusion::cache_parquet(&self.context, &cache);
+        self.cache = Some(cache);
+        Ok(self)
+    }
+
+    /// Leaves on disk what the cache holds, as blocks, if it has one.
+    pub fn flush_cache(&self) {
+        #[cfg(feature = "cache")]
+        if let Some(cache) = self.cache.as_ref().filter(|cache| cache.statistics().disk_limit_bytes > 0) {
+            while cache.transcode_one() {}
+            cache.flush();
+        }
+    }
+
+    /// The cache if there is one.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 
     /// The statements of a text.

@@ -14,14 +14,14 @@ use rustyline::{Context, Editor, Helper};
 
 use super::super::Report;
 use super::session::Session;
-use super::statements::first_end;
+use super::statements::{first_end, is_command};
 use super::{Arguments, answer_all};
 use crate::exit::Failure;
 use crate::{table, units};
 
 const WELCOME: &str = "\
 Statements end with `;`, and a file's name in quotes is a table: select * from 'trips.ent' limit 3;
-Tab completes names of files and words of SQL; Ctrl-C stops a query, Ctrl-D ends.";
+Tab completes names of files and words of SQL; Ctrl-C stops a query, Ctrl-D ends; \\cache shows the cache of --cache.";
 
 /// What Tab knows.
 const WORDS: &[&str] = &[
@@ -178,6 +178,7 @@ impl Validator for Prompt<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input().trim();
         let is_whole = text.is_empty()
+            || is_command(text)
             || text == "exit"
             || text == "quit"
             || first_end(text).is_some_and(|end| end <= text.len() && text.ends_with(';'));

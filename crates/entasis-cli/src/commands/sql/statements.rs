@@ -8,7 +8,12 @@ use crate::exit::Failure;
 pub fn from_standard(mut run: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut waiting = String::new();
     for line in std::io::stdin().lock().lines() {
-        waiting.push_str(&line.map_err(|error| Failure::io("standard input".as_ref(), &error))?);
+        let line = line.map_err(|error| Failure::io("standard input".as_ref(), &error))?;
+        if waiting.trim().is_empty() && is_command(&line) {
+            run(&line)?;
+            continue;
+        }
+        waiting.push_str(&line);
         waiting.push('\n');
         while let Some(end) = first_end(&waiting) {
             let rest = waiting.split_off(end);
@@ -16,6 +21,11 @@ pub fn from_standard(mut run: impl FnMut(&str) -> Result<(), Failure>) -> Result
         }
     }
     if waiting.trim().is_empty() { Ok(()) } else { run(&waiting) }
+}
+
+/// Whether a line isn't SQL, but something for the shell itself: `\cache`.
+pub fn is_command(text: &str) -> bool {
+    text.trim_start().starts_with('\\')
 }
 
 /// Just after the first semicolon that ends a statement: none in quotes or comments does.

@@ -91,7 +91,8 @@ impl Contender {
         Ok(all)
     }
 
-    fn new(name: &'static str, pushdown: bool, threads: usize, runtime: &Arc<Runtime>) -> Result<Self, Failure> {
+    /// A system without tables: Parquet with its filters pushed down into the reader, or without.
+    pub fn new(name: &'static str, pushdown: bool, threads: usize, runtime: &Arc<Runtime>) -> Result<Self, Failure> {
         let mut config = SessionConfig::new().with_target_partitions(threads);
         let parquet = &mut config.options_mut().execution.parquet;
         (parquet.pushdown_filters, parquet.reorder_filters) = (pushdown, pushdown);
@@ -100,8 +101,15 @@ impl Contender {
         Ok(Self { name, context, runtime: runtime.clone() })
     }
 
+    /// The same with its Parquet files behind a cache.
+    #[cfg(feature = "cache")]
+    pub fn cached(self, cache: &entasis_cache::Cache) -> Self {
+        entasis_datafusion::cache_parquet(&self.context, cache);
+        self
+    }
+
     /// Adds a table that is one file.
-    fn add(&self, name: &str, path: &Path) -> Result<(), Failure> {
+    pub fn add(&self, name: &str, path: &Path) -> Result<(), Failure> {
         let is_parquet = path.extension().is_some_and(|extension| extension == "parquet");
         let options = match is_parquet {
             true => ListingOptions::new(Arc::new(

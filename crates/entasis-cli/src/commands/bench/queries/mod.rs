@@ -1,8 +1,8 @@
 //! `entasis bench queries`
 
-mod answers;
-mod contender;
-mod figures;
+pub(super) mod answers;
+pub(super) mod contender;
+pub(super) mod figures;
 mod page;
 
 use std::fs;
@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 }
 
 /// The Parquet files of a folder, each with its name as a table.
-fn tables_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
+pub(super) fn tables_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
     let mut tables = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| Failure::io(folder, &error))? {
         let path = entry?.path();

@@ -1,5 +1,10 @@
 //! `entasis demo`
 
+#[cfg(all(feature = "cache", feature = "sql"))]
+mod cache;
+#[cfg(all(feature = "cache", feature = "sql"))]
+mod slow;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +26,7 @@ use crate::table::Table;
 use crate::units;
 
 /// A month of made-up bike trips; `examples/make_sample` makes it.
-const TRIPS: &[u8] = include_bytes!("../../../../samples/trips.parquet");
+const TRIPS: &[u8] = include_bytes!("../../../../../samples/trips.parquet");
 
 /// Rounds of measurement: the demo should be over soon.
 const ROUNDS: usize = 5;
@@ -33,18 +38,35 @@ pub struct Arguments {
     /// Folder for trips.parquet and trips.ent; a temporary one if not given
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+
+    #[cfg(all(feature = "cache", feature = "sql"))]
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[cfg(all(feature = "cache", feature = "sql"))]
+#[derive(clap::Subcommand)]
+enum Part {
+    /// See the cache work: one query on Parquet in a store far away, cold and warm, beside plain Parquet
+    Cache,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
   entasis demo
   entasis demo --folder .
+  entasis demo cache
 
 JSON: {\"parquet\": path, \"ent\": path, \"equal\", \"measured\": table as in `bench tables`,
-  \"columns\": as in `inspect`}";
+  \"columns\": as in `inspect`}; of `demo cache` {\"query\", \"latency_seconds\", \"bytes_per_second\",
+  \"runs\": [{\"run\", \"seconds\", \"cpu_seconds\", \"requests\", \"bytes\"}]}";
 
 /// Runs the demo.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
+    #[cfg(all(feature = "cache", feature = "sql"))]
+    if let Some(Part::Cache) = arguments.part {
+        return cache::run(report);
+    }
     // One folder per user: what one has written there another can't replace.
     let own = || std::env::temp_dir().join(format!("entasis-demo-{}", rustix::process::getuid().as_raw()));
     let folder = arguments.folder.clone().unwrap_or_else(own);

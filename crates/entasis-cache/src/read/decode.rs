@@ -1,0 +1,149 @@
+//! Rows of one row group, fetched and decoded by arrow-rs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_select::concat::concat;
+use bytes::Bytes;
+use parquet::DecodeResult;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::RowSelection;
+use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
+
+use super::file::Inner;
+use super::layout::Wanted;
+use super::object::Object;
+use crate::{CELL_ROWS, Error, Result};
+
+/// Bytes of a row group, fetched once for all that is decoded of them.
+#[derive(Debug, Default)]
+pub(super) struct Fetched {
+    parts: Vec<(Range<u64>, Bytes)>,
+    /// Bytes that were asked of the store for it.
+    pub bytes_read: u64,
+}
+
+impl Fetched {
+    /// Bytes that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.parts.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// The bytes of each range, from the store as far as they aren't there.
+    async fn fetch(&mut self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let lacking: Vec<Range<u64>> = ranges.iter().filter(|range| self.find(range).is_none()).cloned().collect();
+        let fetched = object.fetch(&lacking).await?;
+        self.bytes_read += lacking.iter().map(|range| range.end - range.start).sum::<u64>();
+        self.parts.extend(lacking.into_iter().zip(fetched));
+        let lacks = || Error::damaged(object.version(), "bytes that were fetched aren't there");
+        ranges.iter().map(|range| self.find(range).ok_or_else(lacks)).collect()
+    }
+
+    fn find(&self, range: &Range<u64>) -> Option<Bytes> {
+        let holds = |part: &&(Range<u64>, Bytes)| part.0.start <= range.start && range.end <= part.0.end;
+        let (part, bytes) = self.parts.iter().find(holds)?;
+        let start = usize::try_from(range.start - part.start).ok()?;
+        Some(bytes.slice(start..start + usize::try_from(range.end - range.start).ok()?))
+    }
+}
+
+/// Decodes leaves of a row group, only at `rows`, which ascend, and hands them on as they come: `lengths` rows at a time, of each leaf an
+/// array that has just these rows.
+pub(super) async fn decode(
+    file: &Inner,
+    fetched: &mut Fetched,
+    row_group: usize,
+    leaves: &BTreeSet<usize>,
+    rows: impl Iterator<Item = Range<usize>>,
+    lengths: Vec<usize>,
+    mut take: impl FnMut(BTreeMap<usize, ArrayRef>) -> Result<()> + Send,
+) -> Result<()> {
+    let row_count = rows_of(file, row_group)?;
+    let wanted = file.layout.wanted(leaves);
+    let mask = ProjectionMask::leaves(file.metadata.parquet_schema(), wanted.parquet.iter().copied());
+    let mut decoder = ParquetPushDecoderBuilder::new_with_metadata(file.metadata.clone())
+        .with_row_groups(vec![row_group])
+        .with_projection(mask)
+        .with_row_selection(RowSelection::from_consecutive_ranges(rows, row_count))
+        .with_batch_size(CELL_ROWS)
+        .build()?;
+    let mut cutter = Cutter { lengths: lengths.into(), batches: VecDeque::new(), rows: 0 };
+    loop {
+        let inside = file.cache.enter();
+        match decoder.try_decode()? {
+            DecodeResult::NeedsData(ranges) => {
+                drop(inside);
+                let bytes = fetched.fetch(&file.object, &ranges).await?;
+                decoder.push_ranges(ranges, bytes)?;
+            }
+            DecodeResult::Data(batch) => {
+                cutter.push(batch);
+                while let Some(batch) = cutter.next(&wanted)? {
+                    take(batch)?;
+                }
+            }
+            DecodeResult::Finished => break,
+        }
+    }
+    match cutter.lengths.is_empty() && cutter.rows == 0 {
+        true => Ok(()),
+        false => Err(Error::damaged(file.object.version(), "a row group of other rows than its metadata say")),
+    }
+}
+
+/// Rows of a row group.
+pub(super) fn rows_of(file: &Inner, row_group: usize) -> Result<usize> {
+    let rows = file.metadata.metadata().row_group(row_group).num_rows();
+    usize::try_from(rows).map_err(|_| Error::damaged(file.object.version(), format!("{rows} rows in a row group")))
+}
+
+/// Cuts batches anew.
+struct Cutter {
+    lengths: VecDeque<usize>,
+    batches: VecDeque<RecordBatch>,
+    rows: usize,
+}
+
+impl Cutter {
+    fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows();
+        self.batches.push_back(batch);
+    }
+
+    /// The leaves of the next length, if its rows are there. Arrays that come as they are to be cut aren't copied, others are, so
+    /// that none keeps the memory of its neighbours.
+    fn next(&mut self, wanted: &Wanted) -> Result<Option<BTreeMap<usize, ArrayRef>>> {
+        let Some(&length) = self.lengths.front().filter(|&&length| length <= self.rows) else { return Ok(None) };
+        self.lengths.pop_front();
+        self.rows -= length;
+        let (mut parts, mut lacking) = (Vec::new(), length);
+        while let Some(batch) = self.batches.pop_front() {
+            if batch.num_rows() > lacking {
+                self.batches.push_front(batch.slice(lacking, batch.num_rows() - lacking));
+                parts.push((batch.slice(0, lacking), true));
+                break;
+            }
+            lacking -= batch.num_rows();
+            parts.push((batch, false));
+            if lacking == 0 {
+                break;
+            }
+        }
+        let mut leaves: BTreeMap<usize, Vec<ArrayRef>> = BTreeMap::new();
+        let is_whole = matches!(parts.as_slice(), [(_, false)]);
+        for (part, _) in &parts {
+            for (leaf, array) in wanted.split(part)? {
+                leaves.entry(leaf).or_default().push(array);
+            }
+        }
+        let joined = leaves.into_iter().map(|(leaf, mut arrays)| {
+            if is_whole && arrays[0].offset() == 0 {
+                return Ok((leaf, arrays.remove(0)));
+            }
+            let lent: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+            Ok((leaf, concat(&lent).map_err(entasis::Error::from)?))
+        });
+        joined.collect::<Result<_>>().map(Some)
+    }
+}

@@ -1,0 +1,209 @@
+//! An open Parquet file: one version of an object, and its metadata.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use entasis::arrow::{ColumnNode, shred};
+use entasis_encoding::Physical;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+use parquet::DecodeResult;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData};
+
+use super::layout::Layout;
+use super::object::Object;
+use super::request::ParquetRequest;
+use super::rows::ParquetRows;
+use crate::{Cache, ColumnId, Error, Result, Version};
+
+/// Bytes that opening reads from the end: the metadata of most files.
+const TAIL_BYTES: u64 = 64 * 1024;
+
+/// What a Parquet file ends with, after the four bytes of its metadata's length.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// One version of a Parquet file, read through a cache. Cheap to clone. Open it for every query: that is how a query sees what was
+/// written before it began.
+#[derive(Debug, Clone)]
+pub struct ParquetFile(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub cache: Cache,
+    pub object: Object,
+    pub metadata: ArrowReaderMetadata,
+    pub layout: Layout,
+}
+
+impl ParquetFile {
+    /// Asks `store` which version it has at `path` now, and reads its metadata. `url` names the store: cells of equal paths in stores of
+    /// different URLs are different cells.
+    ///
+    /// # Errors
+    /// What the store says, not found among it; [`Error::Changed`] if it is overwritten meanwhile; what arrow-rs says of the metadata;
+    /// unsupported are types that blocks can't hold.
+    pub async fn open(
+        cache: &Cache,
+        store: Arc<dyn ObjectStore>,
+        url: impl Into<Arc<str>>,
+        path: &Path,
+    ) -> Result<Self> {
+        Self::of(cache, Object::find(store, url.into(), path).await?).await
+    }
+
+    /// As [`Self::open`], of the version that the store has just described, and without asking it again.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_found(
+        cache: &Cache,
+        store: Arc<dyn ObjectStore>,
+        url: impl Into<Arc<str>>,
+        meta: ObjectMeta,
+    ) -> Result<Self> {
+        Self::of(cache, Object::found(store, url.into(), meta)).await
+    }
+
+    async fn of(cache: &Cache, object: Object) -> Result<Self> {
+        // A statement of its own: the lock isn't held while the store is asked.
+        let kept = cache.footers().get(object.version());
+        let metadata = match kept {
+            Some(metadata) => metadata,
+            None => {
+                let metadata = Arc::new(read_metadata(&object).await?);
+                let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
+                cache.footers().insert(object.version(), &metadata);
+                // What was there of it before is of no use any more.
+                cache.invalidate_older(object.version());
+                metadata
+            }
+        };
+        Self::with_metadata(cache, object, metadata)
+    }
+
+    fn with_metadata(cache: &Cache, object: Object, metadata: ArrowReaderMetadata) -> Result<Self> {
+        let layout = Layout::new(metadata.schema())?;
+        Ok(Self(Arc::new(Inner { cache: cache.clone(), object, metadata, layout })))
+    }
+
+    /// The same file, with byte strings of other types: views, strings with 64-bit offsets, text that the file calls binary. Cells serve
+    /// all of them.
+    ///
+    /// # Errors
+    /// Unsupported if a column is to be anything else than it is; what arrow-rs says of the schema.
+    pub fn with_schema(&self, schema: SchemaRef) -> Result<Self> {
+        let own = self.schema();
+        if own.fields() == schema.fields() {
+            return Ok(self.clone());
+        }
+        let physical = |schema: &SchemaRef| shred(schema).map(|nodes| nodes.into_iter().map(physicals).collect());
+        let (was, wanted): (Vec<Vec<Physical>>, Vec<_>) = (physical(own)?, physical(&schema)?);
+        if was != wanted {
+            return Err(entasis::Error::Unsupported(format!("reading {own:?} as {schema:?}")).into());
+        }
+        let options = ArrowReaderOptions::new().with_schema(schema);
+        let metadata = ArrowReaderMetadata::try_new(self.metadata().clone(), options)?;
+        Self::with_metadata(&self.0.cache, self.0.object.clone(), metadata)
+    }
+
+    /// The version.
+    pub fn version(&self) -> &Version {
+        self.0.object.version()
+    }
+
+    /// The schema, as arrow-rs reads it.
+    pub fn schema(&self) -> &SchemaRef {
+        self.0.metadata.schema()
+    }
+
+    /// Parquet's metadata.
+    pub fn metadata(&self) -> &Arc<ParquetMetaData> {
+        self.0.metadata.metadata()
+    }
+
+    /// The row groups that begin in a range of the file's bytes. Ranges that tile the file give row groups that do.
+    pub fn row_groups_in(&self, range: &Range<u64>) -> Vec<usize> {
+        let begins_in = |group: &RowGroupMetaData| {
+            let first = group.columns().first();
+            let offset = first.map_or(0, |column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
+            range.contains(&u64::try_from(offset).unwrap_or(0))
+        };
+        let groups = self.metadata().row_groups().iter().enumerate();
+        groups.filter(|(_, group)| begins_in(group)).map(|(number, _)| number).collect()
+    }
+
+    /// Begins to read. Nothing is fetched yet.
+    ///
+    /// # Errors
+    /// An invalid argument if there is no such column, unsupported are predicates on structs, lists and maps.
+    pub fn read(&self, request: &ParquetRequest) -> Result<ParquetRows> {
+        ParquetRows::new(self.clone(), request)
+    }
+}
+
+/// The name of a leaf, fields of structs behind a dot each; `None` if its object's metadata aren't kept any more.
+pub fn leaf_name(cache: &Cache, column: &ColumnId) -> Option<String> {
+    let metadata = cache.footers().get(&column.version)?;
+    let mut names = Vec::new();
+    shred(metadata.schema()).ok()?.iter().for_each(|node| add_names(node, "", &mut names));
+    names.into_iter().nth(column.leaf)
+}
+
+/// Bytes that Parquet has of a leaf, in all row groups and as they are compressed; `None` if its object's metadata aren't kept any more.
+pub fn parquet_bytes(cache: &Cache, column: &ColumnId) -> Option<u64> {
+    let metadata = cache.footers().get(&column.version)?;
+    let wanted = Layout::new(metadata.schema()).ok()?.wanted(&[column.leaf].into());
+    let of_group = |group: &RowGroupMetaData| {
+        wanted.parquet.iter().map(|&leaf| u64::try_from(group.column(leaf).compressed_size()).unwrap_or(0)).sum::<u64>()
+    };
+    Some(metadata.metadata().row_groups().iter().map(of_group).sum())
+}
+
+fn add_names(node: &ColumnNode, prefix: &str, names: &mut Vec<String>) {
+    let name = format!("{prefix}{}", node.field.name());
+    let prefix = format!("{name}.");
+    names.push(name);
+    node.children.iter().flatten().for_each(|child| add_names(child, &prefix, names));
+}
+
+/// What a column's leaves are, the structs around them among them.
+fn physicals(node: ColumnNode) -> Vec<Physical> {
+    node.columns().iter().map(|column| column.physical.clone()).collect()
+}
+
+async fn read_metadata(object: &Object) -> Result<ParquetMetaData> {
+    let size_bytes = object.size_bytes();
+    let tail = size_bytes.saturating_sub(TAIL_BYTES)..size_bytes;
+    let bytes = object.fetch(std::slice::from_ref(&tail)).await?.pop().unwrap_or_default();
+    check_tail(object, &bytes)?;
+    let mut decoder =
+        ParquetMetaDataPushDecoder::try_new(size_bytes)?.with_page_index_policy(PageIndexPolicy::Optional);
+    decoder.push_range(tail, bytes)?;
+    loop {
+        match decoder.try_decode()? {
+            DecodeResult::Data(metadata) => return Ok(metadata),
+            DecodeResult::NeedsData(ranges) => {
+                let fetched = object.fetch(&ranges).await?;
+                decoder.push_ranges(ranges, fetched)?;
+            }
+            DecodeResult::Finished => return Err(Error::damaged(object.version(), "no metadata")),
+        }
+    }
+}
+
+/// Refuses what can't be Parquet's end before arrow-rs counts with it.
+fn check_tail(object: &Object, tail: &Bytes) -> Result<()> {
+    let Some((length, magic)) = tail.last_chunk::<8>().and_then(|end| end.split_first_chunk::<4>()) else {
+        return Err(Error::damaged(object.version(), "too short for Parquet"));
+    };
+    if magic != MAGIC {
+        return Err(Error::damaged(object.version(), "it doesn't end as Parquet files do"));
+    }
+    if u64::from(u32::from_le_bytes(*length)) > object.size_bytes() - 8 {
+        return Err(Error::damaged(object.version(), "its metadata would begin before it does"));
+    }
+    Ok(())
+}

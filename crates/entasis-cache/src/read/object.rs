@@ -1,0 +1,171 @@
+//! One version of an object in a store, and its bytes: those, or an error.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResultPayload, ObjectMeta, ObjectStore};
+
+use crate::{Error, Result, Version};
+
+/// Ranges are fetched together if not more than this lies between them.
+const NEAR_BYTES: u64 = 256 * 1024;
+
+/// Ranges that are fetched together have at most as many bytes, unless one alone has more.
+const TOGETHER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Requests at the same time.
+const REQUESTS: usize = 8;
+
+/// One version of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    store: Arc<dyn ObjectStore>,
+    url: Arc<str>,
+    meta: ObjectMeta,
+    version: Version,
+}
+
+impl Object {
+    /// The version that the object has now.
+    pub async fn find(store: Arc<dyn ObjectStore>, url: Arc<str>, path: &Path) -> Result<Self> {
+        let meta = head(&*store, path).await?;
+        Ok(Self::found(store, url, meta))
+    }
+
+    /// The version that the store described so.
+    pub fn found(store: Arc<dyn ObjectStore>, url: Arc<str>, meta: ObjectMeta) -> Self {
+        let version = Version::of(url.clone(), &meta);
+        Self { store, url, meta, version }
+    }
+
+    /// What the store said of it.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    pub fn size_bytes(&self) -> u64 {
+        self.meta.size
+    }
+
+    /// The bytes of each range, in their order. Near ones are fetched together.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if they would be of another version; what the store says.
+    pub async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let merged = merge(ranges);
+        let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
+            merged.iter().map(|range| self.fetch_one(range.clone()).boxed()).collect();
+        let fetched: Vec<Bytes> = stream::iter(requests).buffered(REQUESTS).try_collect().await?;
+        let part = |range: &Range<u64>| {
+            // Every range lies in the last merged one that begins at or before it.
+            let index = merged.partition_point(|merged| merged.start <= range.start).checked_sub(1)?;
+            let start = usize::try_from(range.start - merged[index].start).ok()?;
+            let end = usize::try_from(range.end - merged[index].start).ok()?;
+            (end <= fetched[index].len()).then(|| fetched[index].slice(start..end))
+        };
+        let outside = || Error::damaged(&self.version, "ranges outside of the object");
+        ranges.iter().map(|range| part(range).ok_or_else(outside)).collect()
+    }
+
+    async fn fetch_one(&self, range: Range<u64>) -> Result<Bytes> {
+        if range.start > range.end || range.end > self.meta.size {
+            let what = format!("bytes {range:?} of {}", self.meta.size);
+            return Err(Error::damaged(&self.version, what));
+        }
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let (if_match, wanted) = (self.meta.e_tag.clone(), range.end - range.start);
+        let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
+        let result = self.store.get_opts(&self.meta.location, options).await.map_err(|error| self.said(error))?;
+        self.check(&result.meta)?;
+        if result.range != range {
+            let what = format!("the store gave bytes {:?} for {range:?}", result.range);
+            return Err(Error::damaged(&self.version, what));
+        }
+        // What isn't a stream is a local file, which can be written in place after it was opened: what was read is what was asked for only if
+        // it is still the same.
+        let is_stream = matches!(result.payload, GetResultPayload::Stream(_));
+        let bytes = result.bytes().await.map_err(|error| self.said(error));
+        if !is_stream {
+            let found = head(&*self.store, &self.meta.location).await.map_err(|error| self.said(error))?;
+            self.check(&found)?;
+        }
+        let bytes = bytes?;
+        if bytes.len() as u64 != wanted {
+            return Err(Error::damaged(&self.version, format!("the store gave {} bytes for {wanted}", bytes.len())));
+        }
+        Ok(bytes)
+    }
+
+    fn check(&self, found: &ObjectMeta) -> Result<()> {
+        if Version::of(self.url.clone(), found) == self.version {
+            return Ok(());
+        }
+        Err(Error::Changed(self.version.clone()))
+    }
+
+    /// What a store says of an object that was there a moment ago.
+    fn said(&self, error: object_store::Error) -> Error {
+        match error {
+            object_store::Error::Precondition { .. } | object_store::Error::NotFound { .. } => {
+                Error::Changed(self.version.clone())
+            }
+            other => other.into(),
+        }
+    }
+}
+
+/// What a store says of an object without its bytes.
+async fn head(store: &dyn ObjectStore, path: &Path) -> object_store::Result<ObjectMeta> {
+    Ok(store.get_opts(path, GetOptions { head: true, ..GetOptions::default() }).await?.meta)
+}
+
+/// The ranges in ascending order, near ones as one.
+fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut sorted = ranges.to_vec();
+    sorted.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last)
+                if range.start < last.end
+                    || (range.start - last.end <= NEAR_BYTES
+                        && range.end.saturating_sub(last.start) <= TOGETHER_BYTES) =>
+            {
+                last.end = last.end.max(range.end);
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(ranges: &[Range<u64>]) -> Vec<(u64, u64)> {
+        merge(ranges).into_iter().map(|range| (range.start, range.end)).collect()
+    }
+
+    #[test]
+    fn near_ranges_are_merged() {
+        let far = NEAR_BYTES + 1;
+        assert_eq!(merged(&[10..20, 5..8, 18..30]), [(5, 30)]);
+        assert_eq!(merged(&[0..10, 10 + far..20 + far]), [(0, 10), (10 + far, 20 + far)]);
+        assert_eq!(merged(&[0..10, 10 + NEAR_BYTES..20 + NEAR_BYTES]), [(0, 20 + NEAR_BYTES)]);
+        let half = TOGETHER_BYTES / 2 + 1;
+        assert_eq!(merged(&[0..half, half..2 * half]), [(0, half), (half, 2 * half)], "not more than that at once");
+        assert_eq!(merged(&[0..2 * half, 5..6]), [(0, 2 * half)], "what overlaps is one");
+        assert!(merged(&[]).is_empty());
+    }
+}

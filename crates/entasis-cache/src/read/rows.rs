@@ -1,0 +1,416 @@
+//! The rows of a file for which a condition holds.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use entasis::scan::Condition;
+use entasis_encoding::Selection;
+
+use super::condition::{Conjunct, Held, Prepared, Work, held_cell, invalid};
+use super::decode::{Fetched, decode, rows_of};
+use super::file::ParquetFile;
+use super::layout::{Column, leaf_type};
+use super::request::{ParquetRequest, ReadMetrics};
+use crate::{CELL_ROWS, CellId, ColumnId, Lookup, Result};
+
+/// Output columns of a piece are decoded whole, into the cache, if at least one of so many rows survives, or if it is the second time that
+/// they are wanted.
+const WHOLE_SHARE: usize = 16;
+
+/// What isn't in the cache is decoded so many bytes at a time, as Parquet has them before its compressor.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// Rows of a file, batch by batch: those that pass of 65,536 rows each.
+#[derive(Debug)]
+pub struct ParquetRows {
+    file: ParquetFile,
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    outputs: BTreeSet<usize>,
+    conjuncts: Vec<Conjunct>,
+    row_groups: VecDeque<usize>,
+    group: Option<Group>,
+    ready: VecDeque<RecordBatch>,
+    batch_rows: usize,
+    left: Option<u64>,
+    /// A future is on its way, or was dropped there.
+    is_under_way: bool,
+    work: Work,
+    metrics: ReadMetrics,
+}
+
+/// The row group that is being read.
+#[derive(Debug)]
+struct Group {
+    number: usize,
+    rows: usize,
+    /// The first piece that wasn't looked at.
+    next: usize,
+    /// Most pieces that are looked at together.
+    window: usize,
+    fetched: Fetched,
+    /// Cells that are held for pieces whose rows aren't out yet.
+    held: Held,
+    /// Rows of which just the survivors were decoded, by leaf and piece.
+    picked: BTreeMap<(usize, usize), ArrayRef>,
+    /// Pieces whose rows aren't out yet, and which of them passed.
+    passed: VecDeque<(usize, Selection)>,
+}
+
+impl Group {
+    fn pieces(&self) -> usize {
+        self.rows.div_ceil(CELL_ROWS)
+    }
+
+    fn held_bytes(&self) -> usize {
+        let picked = self.picked.values().map(|array| array.get_array_memory_size()).sum::<usize>();
+        self.fetched.held_bytes() + picked + self.held.values().map(crate::Cell::array_bytes).sum::<usize>()
+    }
+}
+
+impl ParquetRows {
+    pub(super) fn new(file: ParquetFile, request: &ParquetRequest) -> Result<Self> {
+        if request.batch_rows == 0 {
+            return Err(invalid("batches of 0 rows".to_owned()));
+        }
+        let inner = &file.0;
+        let columns = inner.layout.columns(&request.projection)?;
+        let fields: Vec<_> = columns.iter().map(|column| column.node.field.clone()).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, file.schema().metadata().clone()));
+        let count = inner.metadata.metadata().num_row_groups();
+        let row_groups = request.row_groups.clone().unwrap_or_else(|| (0..count).collect());
+        if let Some(row_group) = row_groups.iter().find(|&&row_group| row_group >= count) {
+            return Err(invalid(format!("row group {row_group} of {count}")));
+        }
+        let mut rows = Self {
+            schema,
+            outputs: columns.iter().flat_map(|column| column.leaves.iter().copied()).collect(),
+            columns,
+            conjuncts: Vec::new(),
+            row_groups: row_groups.into(),
+            group: None,
+            ready: VecDeque::new(),
+            batch_rows: request.batch_rows,
+            left: request.limit,
+            is_under_way: false,
+            work: Work::default(),
+            metrics: ReadMetrics::default(),
+            file,
+        };
+        rows.set_condition(&request.condition)?;
+        Ok(rows)
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What was done so far.
+    pub fn metrics(&self) -> ReadMetrics {
+        ReadMetrics {
+            values_decoded: self.work.filter.decoded_values,
+            values_compared: self.work.filter.compared_values,
+            values_asked: self.work.filter.asked_values,
+            rows_evaluated: self.work.evaluated_rows,
+            bytes_read: self.metrics.bytes_read + self.group.as_ref().map_or(0, |group| group.fetched.bytes_read),
+            ..self.metrics
+        }
+    }
+
+    /// Bytes that are held for rows that aren't out yet: arrays, which the cache may hold as well, and what was fetched of the row group.
+    pub fn held_bytes(&self) -> usize {
+        self.group.as_ref().map_or(0, Group::held_bytes)
+    }
+
+    /// Asks the rows that haven't been looked at yet for another condition: one that has become stricter, as those of joins and of
+    /// `ORDER BY … LIMIT` do while a query runs.
+    ///
+    /// # Errors
+    /// As those of [`ParquetFile::read`]; the condition stays what it was.
+    pub fn set_condition(&mut self, condition: &Condition) -> Result<()> {
+        let inner = &self.file.0;
+        self.conjuncts = Conjunct::all_of(Prepared::new(&inner.layout, condition, false)?);
+        for conjunct in &self.conjuncts {
+            let may = conjunct.prepared().may_pass(inner.metadata.metadata(), self.file.schema());
+            let (metrics, file) = (&mut self.metrics, &self.file);
+            self.row_groups.retain(|&row_group| {
+                if !may[row_group] {
+                    let rows = file.metadata().row_group(row_group).num_rows();
+                    metrics.row_groups_pruned += 1;
+                    metrics.rows_pruned += u64::try_from(rows).unwrap_or(0);
+                }
+                may[row_group]
+            });
+        }
+        Ok(())
+    }
+
+    /// The next rows; `None` after the last. Dropping the future, or this, gives up what it was to decode for others, and ends the read.
+    ///
+    /// # Errors
+    /// [`Error::Changed`](crate::Error::Changed) if the object isn't the version any more that was opened; what the store or arrow-rs
+    /// say. Nothing more comes then. An invalid argument if the future before this one was dropped before it was ready.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if std::mem::replace(&mut self.is_under_way, true) {
+            return Err(invalid("a read that was given up".to_owned()));
+        }
+        let next = self.advance().await;
+        self.is_under_way = false;
+        if next.is_err() {
+            (self.group, self.left) = (None, Some(0));
+        }
+        next
+    }
+
+    async fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            // Taken, so that what is held goes if this future is dropped.
+            let mut group = match self.group.take() {
+                Some(group) => group,
+                None if self.left == Some(0) => return Ok(None),
+                None => match self.row_groups.pop_front() {
+                    Some(number) => self.begin(number)?,
+                    None => return Ok(None),
+                },
+            };
+            if let Some((piece, selection)) = group.passed.pop_front() {
+                self.put_out(&mut group, piece, &selection)?;
+            } else if group.next < group.pieces() && self.left != Some(0) {
+                self.look_through(&mut group).await?;
+            } else {
+                self.metrics.bytes_read += group.fetched.bytes_read;
+                continue;
+            }
+            self.group = Some(group);
+        }
+    }
+
+    fn begin(&mut self, number: usize) -> Result<Group> {
+        let rows = rows_of(&self.file.0, number)?;
+        self.metrics.row_groups_read += 1;
+        let mut leaves = self.outputs.clone();
+        self.conjuncts.iter().for_each(|conjunct| leaves.extend(conjunct.leaves()));
+        let group = self.file.metadata().row_group(number);
+        let parquet = self.file.0.layout.wanted(&leaves).parquet;
+        let size_of = |&leaf: &usize| u64::try_from(group.column(leaf).uncompressed_size()).unwrap_or(0);
+        // Arrays have at least a few bytes for each row, however well Parquet packs them.
+        let bytes: u64 = parquet.iter().map(|leaf| size_of(leaf).max(rows as u64 * 8)).sum();
+        let pieces = rows.div_ceil(CELL_ROWS);
+        // Whoever wants but a few rows begins with little.
+        let window = match self.left {
+            Some(_) => 1,
+            None => usize::try_from(WINDOW_BYTES * pieces as u64 / bytes.max(1)).unwrap_or(pieces).max(1),
+        };
+        let (fetched, held, picked, passed) = (Fetched::default(), Held::new(), BTreeMap::new(), VecDeque::new());
+        Ok(Group { number, rows, next: 0, window, fetched, held, picked, passed })
+    }
+
+    /// Finds the rows that pass of the next pieces, and holds what they need to come out: of one piece if all of it is in the cache, else of
+    /// as many as are decoded together.
+    async fn look_through(&mut self, group: &mut Group) -> Result<()> {
+        let first = group.next;
+        let mut needed = self.conjuncts.iter().flat_map(|conjunct| conjunct.leaves()).chain(&self.outputs);
+        let is_warm = needed.all(|&leaf| self.file.0.cache.contains(&self.id(group.number, leaf, first)));
+        let count = if is_warm { 1 } else { group.window.min(group.pieces() - first) };
+        if self.left.is_some() && !is_warm {
+            group.window *= 2;
+        }
+        group.next = first + count;
+        group.held.clear();
+        group.picked.clear();
+        let mut selections: BTreeMap<usize, Selection> =
+            (first..first + count).map(|piece| (piece, Selection::all(piece_rows(group.rows, piece).len()))).collect();
+        self.metrics.rows += selections.values().map(|selection| selection.rows() as u64).sum::<u64>();
+        self.ask(group, &mut selections).await?;
+        if let Some(left) = &mut self.left {
+            for selection in selections.values_mut() {
+                selection.truncate(usize::try_from(*left).unwrap_or(usize::MAX).min(selection.count()));
+                *left -= selection.count() as u64;
+            }
+        }
+        selections.retain(|_, selection| !selection.is_empty());
+        self.metrics.rows_passed += selections.values().map(|selection| selection.count() as u64).sum::<u64>();
+        group.held.retain(|(leaf, piece), _| self.outputs.contains(leaf) && selections.contains_key(piece));
+        self.hold_output(group, &selections).await?;
+        group.passed.extend(selections);
+        Ok(())
+    }
+
+    /// Asks pieces for one condition after the other, each on the survivors of those before, the cheapest and most selective first.
+    async fn ask(&mut self, group: &mut Group, selections: &mut BTreeMap<usize, Selection>) -> Result<()> {
+        self.conjuncts.sort_by(|left, right| {
+            let ((left, cost), (right, other)) = (left.rank(), right.rank());
+            left.cmp(&right).then(cost.total_cmp(&other))
+        });
+        for index in 0..self.conjuncts.len() {
+            let leaves = self.conjuncts[index].leaves();
+            let alive = || selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
+            let wanted = leaves.iter().flat_map(|&leaf| alive().map(move |piece| (leaf, piece))).collect();
+            self.hold(group, wanted).await?;
+            let _inside = self.file.0.cache.enter();
+            for (&piece, selection) in selections.iter_mut().filter(|(_, selection)| !selection.is_empty()) {
+                let before = selection.count();
+                let decodes = self.conjuncts[index].apply(&group.held, piece, selection, &mut self.work)?;
+                let fallen = (before - selection.count()) as u64;
+                match decodes {
+                    true => self.metrics.rows_fallen_decoded += fallen,
+                    false => self.metrics.rows_fallen_encoded += fallen,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gets what the output needs of pieces with survivors: cells, and for pieces with few of them, which aren't in the cache, just these
+    /// rows.
+    async fn hold_output(&mut self, group: &mut Group, selections: &BTreeMap<usize, Selection>) -> Result<()> {
+        let (mut whole, mut few) = (BTreeSet::new(), Pieces::default());
+        for (&piece, selection) in selections {
+            let is_dense = selection.count() * WHOLE_SHARE >= selection.rows();
+            for &leaf in &self.outputs {
+                if group.held.contains_key(&(leaf, piece)) {
+                    continue;
+                }
+                let id = self.id(group.number, leaf, piece);
+                if is_dense {
+                    whole.insert((leaf, piece));
+                } else if let Some(cell) = self.file.0.cache.get(&id) {
+                    self.metrics.cells_found += 1;
+                    group.held.insert((leaf, piece), cell);
+                } else if self.file.0.cache.sparse().is_wanted_again(&id) {
+                    whole.insert((leaf, piece));
+                } else {
+                    few.add(leaf, piece);
+                }
+            }
+        }
+        self.hold(group, whole).await?;
+        for (pieces, leaves) in few.by_pieces() {
+            let lengths: Vec<usize> = pieces.iter().map(|piece| selections[piece].count()).collect();
+            let alive = pieces.iter().flat_map(|piece| {
+                let start = piece * CELL_ROWS;
+                selections[piece].iter().map(move |row| start + row..start + row + 1)
+            });
+            let (mut places, picked) = (pieces.iter(), &mut group.picked);
+            decode(&self.file.0, &mut group.fetched, group.number, &leaves, alive, lengths, |arrays| {
+                let piece = places.next().copied().unwrap_or_default();
+                picked.extend(arrays.into_iter().map(|(leaf, array)| ((leaf, piece), array)));
+                Ok(())
+            })
+            .await?;
+            self.metrics.pieces_selected += (pieces.len() * leaves.len()) as u64;
+        }
+        Ok(())
+    }
+
+    /// Brings cells into what is held: from the cache, from others who decode them, or whole from Parquet. What is to be decoded here is
+    /// done before anybody else is waited for.
+    async fn hold(&mut self, group: &mut Group, wanted: BTreeSet<(usize, usize)>) -> Result<()> {
+        let mut lacking = wanted;
+        lacking.retain(|place| !group.held.contains_key(place));
+        while !lacking.is_empty() {
+            let (mut duties, mut waits, mut own) = (BTreeMap::new(), Vec::new(), Pieces::default());
+            for &(leaf, piece) in &lacking {
+                match self.file.0.cache.lookup(&self.id(group.number, leaf, piece)) {
+                    Lookup::Hit(cell) => {
+                        self.metrics.cells_found += 1;
+                        group.held.insert((leaf, piece), cell);
+                    }
+                    Lookup::Miss(duty) => {
+                        duties.insert((leaf, piece), duty);
+                        own.add(leaf, piece);
+                    }
+                    Lookup::Wait(waiter) => waits.push(((leaf, piece), waiter)),
+                }
+            }
+            for (pieces, leaves) in own.by_pieces() {
+                let rows = group.rows;
+                let ranges = pieces.iter().map(|&piece| piece_rows(rows, piece));
+                let lengths = ranges.clone().map(|range| range.len()).collect();
+                let (mut places, held, duties) = (pieces.iter(), &mut group.held, &mut duties);
+                let decoded = &mut self.metrics.cells_decoded;
+                decode(&self.file.0, &mut group.fetched, group.number, &leaves, ranges, lengths, |arrays| {
+                    let piece = places.next().copied().unwrap_or_default();
+                    for (leaf, array) in arrays {
+                        if let Some(duty) = duties.remove(&(leaf, piece)) {
+                            *decoded += 1;
+                            held.insert((leaf, piece), duty.complete(array)?);
+                        }
+                    }
+                    Ok(())
+                })
+                .await?;
+            }
+            drop(duties);
+            for (place, waiter) in waits {
+                if let Some(cell) = waiter.await {
+                    self.metrics.cells_found += 1;
+                    group.held.insert(place, cell);
+                }
+            }
+            // Who was waited for may have given up.
+            lacking.retain(|place| !group.held.contains_key(place));
+        }
+        Ok(())
+    }
+
+    /// Makes batches of the rows of a piece that passed, and lets go of what was held for it.
+    fn put_out(&mut self, group: &mut Group, piece: usize, selection: &Selection) -> Result<()> {
+        let _inside = self.file.0.cache.enter();
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let leaves = column.leaves.iter().zip(column.node.columns()).map(|(&leaf, node)| {
+                match group.picked.get(&(leaf, piece)) {
+                    Some(array) => Ok(array.clone()),
+                    None => held_cell(&group.held, leaf, piece)?.select_as(selection, leaf_type(node)),
+                }
+            });
+            let leaves = leaves.collect::<Result<_>>()?;
+            arrays.push(column.assemble(leaves)?);
+        }
+        group.held.retain(|&(_, held), _| held != piece);
+        group.picked.retain(|&(_, picked), _| picked != piece);
+        let options = RecordBatchOptions::new().with_row_count(Some(selection.count()));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
+        let batch = batch.map_err(entasis::Error::from)?;
+        for first in (0..batch.num_rows()).step_by(self.batch_rows) {
+            self.ready.push_back(batch.slice(first, self.batch_rows.min(batch.num_rows() - first)));
+        }
+        Ok(())
+    }
+
+    fn id(&self, row_group: usize, leaf: usize, piece: usize) -> CellId {
+        CellId { column: ColumnId { version: self.file.version().clone(), leaf }, row_group, piece }
+    }
+}
+
+/// The rows of a piece of a row group.
+fn piece_rows(rows: usize, piece: usize) -> std::ops::Range<usize> {
+    piece * CELL_ROWS..rows.min((piece + 1) * CELL_ROWS)
+}
+
+/// Pieces of leaves that are to be decoded.
+#[derive(Debug, Default)]
+struct Pieces(BTreeMap<usize, Vec<usize>>);
+
+impl Pieces {
+    /// Leaf by leaf, pieces ascend.
+    fn add(&mut self, leaf: usize, piece: usize) {
+        self.0.entry(leaf).or_default().push(piece);
+    }
+
+    /// The leaves that lack the same pieces, which are decoded together.
+    fn by_pieces(self) -> BTreeMap<Vec<usize>, BTreeSet<usize>> {
+        let mut groups: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
+        for (leaf, pieces) in self.0 {
+            groups.entry(pieces).or_default().insert(leaf);
+        }
+        groups
+    }
+}

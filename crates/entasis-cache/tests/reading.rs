@@ -1,0 +1,428 @@
+//! Parquet read through the cache, beside arrow-rs' own reader and the definition of predicates.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+#[allow(dead_code, reason = "its main is for the command line")]
+#[path = "../examples/query.rs"]
+mod example;
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StructArray, cast::AsArray, types::Int32Type,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Fields};
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+use bytes::Bytes;
+use common::{Random, options};
+use entasis::scan::{Condition, Expression, scalar_of};
+use entasis::{Projection, Selected};
+use entasis_cache::read::{ParquetFile, ParquetRequest, ReadMetrics};
+use entasis_cache::{Cache, CacheOptions};
+use entasis_encoding::{Comparison, FloatOrder, Like, Predicate, Scalar};
+use futures::executor::block_on;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::properties::WriterProperties;
+
+/// A table with nulls, strings, lists, and structs in structs.
+fn table(seed: u64, rows: usize) -> RecordBatch {
+    let mut random = Random(seed);
+    let mut nulls = |percent: usize| -> NullBuffer { (0..rows).map(|_| random.below(100) >= percent).collect() };
+    let (few, many, outer, inner) = (nulls(5), nulls(60), nulls(10), nulls(20));
+    let mut number = || random.below(1_000);
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row * 3)));
+    let numbers: Vec<i32> = (0..rows).map(|_| number() as i32).collect();
+    let numbers: ArrayRef = Arc::new(Int32Array::new(numbers.into(), Some(few)));
+    let floats: Vec<f64> = (0..rows).map(|_| number() as f64 / 8.0).collect();
+    let floats: ArrayRef = Arc::new(Float64Array::new(floats.into(), Some(many)));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter((0..rows).map(|row| {
+        let number = number();
+        (number % 9 > 0).then(|| format!("/page/{}?{}", number % 40, row / 1_000))
+    })));
+    let lists = (0..rows).map(|_| {
+        let number = number();
+        (number % 5 > 0).then(|| (0..number % 4).map(|item| (item != 2).then_some(item as i32)).collect::<Vec<_>>())
+    });
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+    let flags: ArrayRef = Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(number() % 10 == 0))));
+    let field = |name: &str, array: &ArrayRef| Field::new(name, array.data_type().clone(), true);
+    let inner_fields = Fields::from(vec![field("x", &numbers), field("t", &texts)]);
+    let nested: ArrayRef = Arc::new(StructArray::new(inner_fields, vec![numbers.clone(), texts.clone()], Some(inner)));
+    let outer_fields = Fields::from(vec![field("flag", &flags), field("inner", &nested), field("y", &floats)]);
+    let nested: ArrayRef =
+        Arc::new(StructArray::new(outer_fields, vec![flags.clone(), nested, floats.clone()], Some(outer)));
+    let columns = [("id", ids), ("n", numbers), ("f", floats), ("t", texts), ("l", lists), ("s", nested), ("b", flags)];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()
+}
+
+fn parquet(batch: &RecordBatch, row_group_rows: usize) -> Vec<u8> {
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(row_group_rows))
+        .set_data_page_row_count_limit(5_000)
+        .set_write_batch_size(1_000)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn by_arrow(bytes: &[u8]) -> RecordBatch {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).unwrap().build().unwrap();
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    concat_batches(&batches[0].schema(), &batches).unwrap()
+}
+
+/// A store with one object.
+fn store(path: &str, bytes: Vec<u8>) -> Arc<dyn ObjectStore> {
+    let store = InMemory::new();
+    block_on(store.put(&Path::from(path), bytes.into())).unwrap();
+    Arc::new(store)
+}
+
+fn read(
+    cache: &Cache,
+    store: &Arc<dyn ObjectStore>,
+    path: &str,
+    request: &ParquetRequest,
+) -> (RecordBatch, ReadMetrics) {
+    block_on(async {
+        let file = ParquetFile::open(cache, store.clone(), "memory://a", &Path::from(path)).await.unwrap();
+        let mut rows = file.read(request).unwrap();
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next().await.unwrap() {
+            assert!(batch.num_rows() > 0 && batch.num_rows() <= entasis_cache::CELL_ROWS);
+            batches.push(batch);
+        }
+        (concat_batches(rows.schema(), &batches).unwrap(), rows.metrics())
+    })
+}
+
+/// The value of a column, or of a field of a struct, in one row; where a struct is null, so are its fields.
+fn value(batch: &RecordBatch, path: &[usize], row: usize) -> Option<Scalar> {
+    let mut array = batch.column(path[0]).clone();
+    for &field in &path[1..] {
+        if array.is_null(row) {
+            return None;
+        }
+        array = array.as_struct().column(field).clone();
+    }
+    scalar_of(&array.slice(row, 1))
+}
+
+/// Whether a condition is true of a row, or false; neither of nulls.
+fn holds(batch: &RecordBatch, condition: &Condition, row: usize) -> Option<bool> {
+    let each = |conditions: &[Condition]| conditions.iter().map(|one| holds(batch, one, row)).collect::<Vec<_>>();
+    match condition {
+        Condition::Always(holds) => Some(*holds),
+        Condition::Column { path, predicate } => {
+            let value = value(batch, path, row);
+            let is_known = value.is_some() || matches!(predicate, Predicate::IsNull | Predicate::IsNotNull);
+            is_known.then(|| predicate.holds(value.as_ref()))
+        }
+        Condition::Not(condition) => holds(batch, condition, row).map(|holds| !holds),
+        Condition::And(conditions) => {
+            let each = each(conditions);
+            if each.contains(&Some(false)) {
+                Some(false)
+            } else {
+                each.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+            }
+        }
+        Condition::Or(conditions) => {
+            let each = each(conditions);
+            if each.contains(&Some(true)) {
+                Some(true)
+            } else {
+                each.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
+            }
+        }
+        Condition::Expression(expression) => {
+            let one = batch.slice(row, 1);
+            let columns: Vec<usize> =
+                expression.projection().selected().unwrap().iter().map(|one| one.column).collect();
+            let found = expression.evaluate(&one.project(&columns).unwrap()).unwrap();
+            found.is_valid(0).then(|| found.value(0))
+        }
+    }
+}
+
+/// Rows whose string has an odd length; with a number before it, whether both are odd or both aren't.
+#[derive(Debug)]
+struct Odd(Projection);
+
+impl Expression for Odd {
+    fn projection(&self) -> &Projection {
+        &self.0
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> entasis::Result<BooleanArray> {
+        let texts = batch.columns().last().unwrap().as_string::<i32>();
+        let odd = texts.iter().map(|text| text.map(|text| text.len() % 2 == 1));
+        if batch.num_columns() == 1 {
+            return Ok(odd.collect());
+        }
+        let numbers = batch.column(0).as_primitive::<Int32Type>();
+        Ok(odd.zip(numbers).map(|(odd, number)| Some(odd? == (number? % 2 == 1))).collect())
+    }
+}
+
+/// The rows of which a condition is true by definition.
+fn mask(batch: &RecordBatch, condition: &Condition) -> BooleanArray {
+    (0..batch.num_rows()).map(|row| holds(batch, condition, row)).collect()
+}
+
+fn expected(batch: &RecordBatch, request: &ParquetRequest) -> RecordBatch {
+    filtered(batch, &mask(batch, &request.condition), request)
+}
+
+fn filtered(batch: &RecordBatch, mask: &BooleanArray, request: &ParquetRequest) -> RecordBatch {
+    let projection: Vec<usize> = match request.projection.selected() {
+        Some(selected) => selected.iter().map(|one| one.column).collect(),
+        None => (0..batch.num_columns()).collect(),
+    };
+    filter_record_batch(&batch.project(&projection).unwrap(), mask).unwrap()
+}
+
+fn compare(comparison: Comparison, literal: Scalar) -> Predicate {
+    Predicate::Compare(comparison, literal, FloatOrder::default())
+}
+
+fn requests() -> Vec<ParquetRequest> {
+    let condition = |path: &[usize], predicate| Condition::Column { path: path.to_vec(), predicate };
+    let not = |condition| Condition::Not(Box::new(condition));
+    let odd = |columns: &[usize]| Condition::Expression(Arc::new(Odd(Projection::of_columns(columns.iter().copied()))));
+    let number = |comparison, literal| compare(comparison, Scalar::Int(literal));
+    let like = || Predicate::Like(Like { pattern: b"%/3?%".to_vec(), escape: None, negated: false });
+    let many = || condition(&[2], compare(Comparison::Greater, Scalar::Float(60.0)));
+    let conditions = vec![
+        Condition::Always(true),
+        condition(&[1], number(Comparison::Less, 500)),
+        condition(&[1], number(Comparison::Equal, 77)),
+        Condition::And(vec![condition(&[3], like()), many()]),
+        Condition::And(vec![
+            condition(&[5, 1, 0], number(Comparison::GreaterOrEqual, 990)),
+            condition(&[6], Predicate::IsNotNull),
+        ]),
+        condition(&[5, 0], compare(Comparison::Equal, Scalar::Bool(true))),
+        Condition::And(vec![condition(&[1], Predicate::IsNull), condition(&[0], number(Comparison::Greater, 9_000))]),
+        condition(&[0], number(Comparison::Less, -1)),
+        not(Condition::Or(vec![condition(&[3], like()), many()])),
+        Condition::Or(vec![condition(&[1], number(Comparison::Equal, 77)), condition(&[5, 1, 0], Predicate::IsNull)]),
+        not(condition(&[5, 1, 1], Predicate::IsNull)),
+        Condition::And(vec![odd(&[3]), condition(&[1], number(Comparison::Less, 700))]),
+        not(Condition::Or(vec![odd(&[1, 3]), condition(&[1], number(Comparison::Less, 700))])),
+    ];
+    let of = |columns: &[usize]| Projection::of_columns(columns.iter().copied());
+    let projections = [Projection::all(), of(&[5, 1]), of(&[]), of(&[4])];
+    let both = conditions.into_iter().flat_map(|condition| {
+        let request = move |projection: &Projection| {
+            let (projection, condition) = (projection.clone(), condition.clone());
+            ParquetRequest { projection, condition, ..ParquetRequest::default() }
+        };
+        projections.iter().map(request).collect::<Vec<_>>()
+    });
+    both.collect()
+}
+
+#[test]
+fn rows_are_those_of_the_parquet_reader() {
+    for (seed, rows, row_group_rows) in [(1, 10_000, 100_000), (2, 150_000, 140_000), (3, 9_000, 2_500)] {
+        let bytes = parquet(&table(seed, rows), row_group_rows);
+        let whole = by_arrow(&bytes);
+        let store = store("t.parquet", bytes);
+        let cache = Cache::new(options(256 << 20)).unwrap();
+        // Requests of one condition follow each other.
+        let masks: Vec<BooleanArray> = requests().chunks(4).map(|alike| mask(&whole, &alike[0].condition)).collect();
+        for round in 0..2 {
+            for (number, request) in requests().iter().enumerate() {
+                let (found, metrics) = read(&cache, &store, "t.parquet", request);
+                assert_eq!(
+                    found,
+                    filtered(&whole, &masks[number / 4], request),
+                    "seed {seed}, round {round}, request {number}"
+                );
+                assert_eq!(metrics.rows_passed, found.num_rows() as u64);
+                if round == 1 {
+                    assert_eq!((metrics.cells_decoded, metrics.pieces_selected), (0, 0), "all of it is in the cache");
+                }
+            }
+            while cache.transcode_one() {}
+        }
+        assert!(cache.statistics().encoded_hits > 0);
+    }
+}
+
+#[test]
+fn a_cache_that_holds_nothing_answers_alike() {
+    let bytes = parquet(&table(4, 100_000), 80_000);
+    let whole = by_arrow(&bytes);
+    let store = store("t.parquet", bytes);
+    for memory_bytes in [0, 200_000] {
+        let cache = Cache::new(CacheOptions { transcoders: 1, ..options(memory_bytes) }).unwrap();
+        for request in requests() {
+            let (found, _) = read(&cache, &store, "t.parquet", &request);
+            assert_eq!(found, expected(&whole, &request));
+        }
+        let statistics = cache.statistics();
+        assert!(statistics.used_bytes <= memory_bytes && statistics.rejected > 0);
+    }
+}
+
+#[test]
+fn columns_are_decoded_once_and_only_as_far_as_needed() {
+    let bytes = parquet(&table(5, 130_000), 1 << 20);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let rare = Condition::column(1, compare(Comparison::Equal, Scalar::Int(5)));
+    let projection = Projection::of_columns([1, 3]);
+    let request = ParquetRequest { projection, condition: rare, ..ParquetRequest::default() };
+    let (_, cold) = read(&cache, &store, "t.parquet", &request);
+    // Two pieces of the predicate's column, for predicate and output; of the other column, just the survivors.
+    assert_eq!((cold.cells_decoded, cold.cells_found, cold.pieces_selected), (2, 0, 2));
+    while cache.transcode_one() {}
+    let (_, again) = read(&cache, &store, "t.parquet", &request);
+    assert_eq!((again.cells_decoded, again.cells_found, again.pieces_selected), (2, 2, 0), "worth being kept");
+    assert!(again.values_compared > 0 && again.values_decoded < 1_000, "{again:?}");
+    let (_, warm) = read(&cache, &store, "t.parquet", &request);
+    assert_eq!((warm.cells_decoded, warm.cells_found, warm.pieces_selected), (0, 4, 0));
+    assert_eq!(warm.bytes_read, 0);
+}
+
+#[test]
+fn row_groups_fall_by_statistics() {
+    let bytes = parquet(&table(6, 10_000), 1_000);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let pruned = |predicate| {
+        let (projection, condition) = (Projection::of_columns([0]), Condition::column(0, predicate));
+        let request = ParquetRequest { projection, condition, ..ParquetRequest::default() };
+        read(&cache, &store, "t.parquet", &request).1.row_groups_pruned
+    };
+    // Row group g has the ids from 3,000 g to 3,000 g + 2,997.
+    let number = |comparison, literal| compare(comparison, Scalar::Int(literal));
+    assert_eq!(pruned(number(Comparison::Less, 6_000)), 8);
+    assert_eq!(pruned(number(Comparison::LessOrEqual, 6_000)), 7);
+    assert_eq!(pruned(number(Comparison::Greater, 26_997)), 9);
+    assert_eq!(pruned(number(Comparison::GreaterOrEqual, 26_997)), 8);
+    assert_eq!(pruned(number(Comparison::Equal, 4_500)), 9);
+    assert_eq!(pruned(number(Comparison::NotEqual, 4_500)), 0);
+    assert_eq!(pruned(Predicate::IsNull), 10);
+    assert_eq!(pruned(Predicate::IsNotNull), 0);
+    let order = FloatOrder::default();
+    let values = vec![Scalar::Int(1), Scalar::Int(9_001), Scalar::Int(1_000_000)];
+    assert_eq!(pruned(Predicate::In { values: values.clone(), negated: false, order }), 8);
+    assert_eq!(pruned(Predicate::In { values, negated: true, order }), 0);
+    let (low, high) = (Scalar::Int(2_998), Scalar::Int(6_000));
+    assert_eq!(pruned(Predicate::Between { low, high, negated: false, order }), 8);
+}
+
+#[test]
+fn what_cannot_be_asked_is_an_error() {
+    let store = store("t.parquet", parquet(&table(7, 100), 100));
+    let cache = Cache::new(options(1 << 20)).unwrap();
+    let file = block_on(ParquetFile::open(&cache, store, "memory://a", &Path::from("t.parquet"))).unwrap();
+    let ask = |path: &[usize], predicate| {
+        let condition = Condition::Column { path: path.to_vec(), predicate };
+        file.read(&ParquetRequest { condition, ..ParquetRequest::default() }).map(|_| ())
+    };
+    assert!(ask(&[9], Predicate::IsNull).is_err(), "there is no such column");
+    assert!(ask(&[1, 0], Predicate::IsNull).is_err(), "a number has no fields");
+    assert!(ask(&[5], Predicate::IsNull).is_err(), "a struct");
+    assert!(ask(&[4], Predicate::IsNotNull).is_err(), "a list");
+    let request = ParquetRequest { projection: Projection::of_columns([7]), ..ParquetRequest::default() };
+    assert!(file.read(&request).is_err());
+    assert!(file.read(&ParquetRequest { row_groups: Some(vec![1]), ..ParquetRequest::default() }).is_err());
+    assert!(file.read(&ParquetRequest { batch_rows: 0, ..ParquetRequest::default() }).is_err());
+    assert_eq!(file.schema().field(5).data_type(), table(7, 1).schema().field(5).data_type());
+    assert!(matches!(file.schema().field(5).data_type(), DataType::Struct(_)));
+}
+
+#[test]
+fn limits_row_groups_and_fields_are_read_alone() {
+    let bytes = parquet(&table(8, 200_000), 150_000);
+    let whole = by_arrow(&bytes);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    for round in 0..2 {
+        let limited = ParquetRequest {
+            projection: Projection::of_columns([0]),
+            condition: Condition::column(1, compare(Comparison::Less, Scalar::Int(300))),
+            limit: Some(30_000),
+            batch_rows: 1_000,
+            ..ParquetRequest::default()
+        };
+        let (found, metrics) = read(&cache, &store, "t.parquet", &limited);
+        let all = expected(&whole, &ParquetRequest { limit: None, ..limited.clone() });
+        assert_eq!(found, all.slice(0, 30_000));
+        // At first one piece is looked at, then two together; of what is in the cache, one at a time.
+        assert_eq!(metrics.rows, if round == 0 { 150_000 } else { 131_072 });
+        let second = ParquetRequest { row_groups: Some(vec![1]), ..ParquetRequest::default() };
+        assert_eq!(read(&cache, &store, "t.parquet", &second).0, whole.slice(150_000, 50_000), "round {round}");
+        let inner = Selected { column: 1, fields: Some(vec![Selected { column: 1, fields: None }]) };
+        let fields = Projection::of_selected(vec![Selected { column: 5, fields: Some(vec![inner]) }]);
+        let (found, _) =
+            read(&cache, &store, "t.parquet", &ParquetRequest { projection: fields, ..ParquetRequest::default() });
+        let (found, outer) = (found.column(0).as_struct().clone(), whole.column(5).as_struct());
+        assert_eq!(found.num_columns(), 1);
+        assert_eq!(found.nulls(), outer.nulls());
+        let (found, inner) = (found.column(0).as_struct().clone(), outer.column(1).as_struct());
+        assert_eq!((found.num_columns(), found.column(0)), (1, inner.column(1)));
+        while cache.transcode_one() {}
+    }
+}
+
+#[test]
+fn strings_come_as_they_are_wanted_whatever_the_cache_holds() {
+    let bytes = parquet(&table(9, 70_000), 100_000);
+    let whole = by_arrow(&bytes);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let open = || block_on(ParquetFile::open(&cache, store.clone(), "memory://a", &Path::from("t.parquet"))).unwrap();
+    let as_type = |data_type: DataType| {
+        let fields: Vec<_> = whole
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| match field.name().as_str() {
+                "t" => Arc::new(field.as_ref().clone().with_data_type(data_type.clone())),
+                _ => field.clone(),
+            })
+            .collect();
+        Arc::new(arrow_schema::Schema::new(fields))
+    };
+    let request = ParquetRequest { projection: Projection::of_columns([3]), ..ParquetRequest::default() };
+    for round in 0..2 {
+        for data_type in [DataType::Utf8View, DataType::Utf8, DataType::LargeUtf8] {
+            let file = open().with_schema(as_type(data_type.clone())).unwrap();
+            let mut rows = file.read(&request).unwrap();
+            let mut batches = Vec::new();
+            while let Some(batch) = block_on(rows.next()).unwrap() {
+                batches.push(batch);
+            }
+            let found = concat_batches(rows.schema(), &batches).unwrap();
+            assert_eq!(found.schema().field(0).data_type(), &data_type);
+            let found = arrow_cast::cast(found.column(0), &DataType::Utf8).unwrap();
+            assert_eq!(&found, whole.column(3), "round {round}, {data_type}");
+        }
+        while cache.transcode_one() {}
+    }
+    assert!(open().with_schema(as_type(DataType::Int64)).is_err(), "text isn't a number");
+}
+
+#[test]
+fn the_example_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    std::fs::write(&path, parquet(&table(10, 9_000), 4_000)).unwrap();
+    let found = example::run(path.to_str().unwrap(), "id", 13_500).unwrap();
+    assert_eq!((found[0].0, found[1].0), (4_500, 4_500));
+    assert!(found[0].1.cells_decoded > 0 && found[1].1.cells_decoded == 0, "{found:?}");
+}

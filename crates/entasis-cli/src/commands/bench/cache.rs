@@ -1,0 +1,323 @@
+//! `entasis bench cache`
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use entasis_cache::read::parquet_bytes;
+use entasis_cache::{Cache, CacheOptions};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+use super::Report;
+use super::clock::cpu_seconds;
+use super::queries::answers::{Agreement, Answers};
+use super::queries::contender::{self, Contender, Run};
+use super::queries::figures::{Interval, geometric_mean};
+use super::queries::tables_in;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::table::Table;
+use crate::units;
+
+/// Queries on Parquet, on a cache of Arrow arrays, and on the cache of blocks
+///
+/// Each query runs on its Parquet files, with filters pushed down and without, and behind two caches that are empty at first: one that keeps
+/// what was decoded as it is, and one that makes blocks of it. It is timed cold, when half of what it touched was transcoded, warm, and with
+/// less memory than it touches. CPU times count, and transcoding is apart. Every answer is compared with that on Parquet.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Folder with a Parquet file for each table; the file's name is the table's
+    #[arg(value_name = "FOLDER")]
+    tables: PathBuf,
+
+    /// File with the queries, each ended by a semicolon
+    #[arg(value_name = "QUERIES")]
+    queries: PathBuf,
+
+    /// Rounds in which those that are warm take turns
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+
+    /// Only these queries, counted from 1
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    only: Vec<usize>,
+
+    /// Threads of the engine
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
+
+    /// The memory limit, as a share of what the query's blocks take
+    #[arg(long, value_name = "SHARE", default_value = "0.5")]
+    limit: f64,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  entasis bench cache hits/ clickbench.sql --only 11,20,21,22,23,24,32
+  entasis bench cache tpch/ tpch.sql --rounds 3 --limit 0.25
+
+JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"parquet_pushdown\", \"arrow_cold\", \"arrow\", \"cold\",
+  \"warming\", \"warm\", \"limited\", \"transcoding\"}, \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"warm_ratio\", \"cold_ratio\"}],
+  \"warm_geometric_mean\", \"cold_geometric_mean\"}. Ratios are over the better way to read Parquet.";
+
+/// Memory that nothing here fills.
+const UNLIMITED_BYTES: u64 = 1 << 44;
+
+/// What was measured of a query: CPU time in seconds, medians where there are rounds.
+struct Figures {
+    number: usize,
+    sql: String,
+    rows: usize,
+    agreement: Agreement,
+    parquet: f64,
+    pushdown: f64,
+    arrow_cold: f64,
+    arrow: f64,
+    cold: f64,
+    warming: f64,
+    warm: f64,
+    limited: f64,
+    transcoding: f64,
+    parquet_bytes: u64,
+    arrow_bytes: u64,
+    block_bytes: u64,
+}
+
+/// Measures.
+pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
+    let text = fs::read_to_string(&arguments.queries).map_err(|error| Failure::io(&arguments.queries, &error))?;
+    let threads = usize::from(arguments.threads);
+    let systems = Systems {
+        tables: tables_in(&arguments.tables)?,
+        set_up: Vec::new(),
+        threads,
+        runtime: Arc::new(Builder::new_multi_thread().worker_threads(threads).enable_all().build()?),
+    };
+    let statements = contender::statements(&text)?;
+    let (queries, set_up): (Vec<String>, Vec<String>) =
+        statements.into_iter().partition(|statement| contender::is_query(statement));
+    let systems = Systems { set_up, ..systems };
+    let plain = [systems.make("Parquet", false, None)?, systems.make("Parquet pushdown", true, None)?];
+    let progress = Progress::new("bench");
+    let mut all = Vec::new();
+    for (number, sql) in (1..).zip(&queries) {
+        if arguments.only.is_empty() || arguments.only.contains(&number) {
+            progress.set(number as f64 / queries.len() as f64, || format!("query {number}"));
+            all.push(measure(arguments, number, sql, &systems, &plain)?);
+        }
+    }
+    drop(progress);
+    match report.json {
+        true => report.json(&json!({
+            "queries": all.iter().map(Figures::to_json).collect::<Vec<_>>(),
+            "warm_geometric_mean": geometric_mean(all.iter().map(Figures::warm_ratio)),
+            "cold_geometric_mean": geometric_mean(all.iter().map(Figures::cold_ratio)),
+        }))?,
+        false => print(report, &all)?,
+    }
+    let is_wrong = all.iter().any(|one| one.agreement == Agreement::Different);
+    Ok(if is_wrong { Exit::Different } else { Exit::Good })
+}
+
+/// What all systems have in common.
+struct Systems {
+    tables: Vec<(String, PathBuf)>,
+    set_up: Vec<String>,
+    threads: usize,
+    runtime: Arc<Runtime>,
+}
+
+impl Systems {
+    fn make(&self, name: &'static str, pushdown: bool, cache: Option<&Cache>) -> Result<Contender, Failure> {
+        let mut made = Contender::new(name, pushdown, self.threads, &self.runtime)?;
+        if let Some(cache) = cache {
+            made = made.cached(cache);
+        }
+        self.tables.iter().try_for_each(|(name, path)| made.add(name, path))?;
+        self.set_up.iter().try_for_each(|sql| made.set_up(sql))?;
+        Ok(made)
+    }
+
+    /// A system behind an empty cache, which transcodes when it is told to.
+    fn make_cached(&self, name: &'static str, memory_bytes: u64) -> Result<(Contender, Cache), Failure> {
+        let options = CacheOptions { memory_bytes, transcoders: 0, queue_cells: usize::MAX, ..CacheOptions::default() };
+        let cache = Cache::new(options)?;
+        Ok((self.make(name, false, Some(&cache))?, cache))
+    }
+}
+
+fn measure(
+    arguments: &Arguments,
+    number: usize,
+    sql: &str,
+    systems: &Systems,
+    plain: &[Contender; 2],
+) -> Result<Figures, Failure> {
+    let (arrow, arrow_cache) = systems.make_cached("Arrow", UNLIMITED_BYTES)?;
+    let (blocks, block_cache) = systems.make_cached("Entasis", UNLIMITED_BYTES)?;
+    // The file's bytes are in the system's memory from here on, for everyone.
+    let expected = plain[0].run(sql)?;
+    let mut check = Check { sql, plain: &plain[0], expected: Answers::of(&expected), worst: Agreement::Equal };
+    let arrow_cold = check.run(&arrow)?;
+    let cold = check.run(&blocks)?;
+    let queued = block_cache.statistics().queued_cells;
+    let half = transcode(&block_cache, queued / 2);
+    let warming = check.run(&blocks)?;
+    let transcoding = half + transcode(&block_cache, usize::MAX);
+    check.run(&blocks)?;
+    check.run(&arrow)?;
+    let (limited_system, limited_cache) =
+        systems.make_cached("limited", (block_cache.statistics().used_bytes as f64 * arguments.limit) as u64)?;
+    for _ in 0..2 {
+        check.run(&limited_system)?;
+        transcode(&limited_cache, usize::MAX);
+    }
+    let contenders = [&plain[0], &plain[1], &arrow, &blocks, &limited_system];
+    let mut runs = [const { Vec::<f64>::new() }; 5];
+    for _ in 0..arguments.rounds {
+        for (contender, runs) in contenders.iter().zip(&mut runs) {
+            runs.push(contender.run(sql)?.cpu);
+        }
+        transcode(&limited_cache, usize::MAX);
+    }
+    let [parquet, pushdown, arrow, warm, limited] = runs.map(|runs| Interval::of(runs.into_iter()).median);
+    let touched = block_cache.columns();
+    Ok(Figures {
+        number,
+        sql: sql.to_owned(),
+        rows: expected.row_count(),
+        agreement: check.worst,
+        parquet,
+        pushdown,
+        arrow_cold,
+        arrow,
+        cold,
+        warming,
+        warm,
+        limited,
+        transcoding,
+        parquet_bytes: touched.iter().filter_map(|used| parquet_bytes(&block_cache, &used.column)).sum(),
+        arrow_bytes: arrow_cache.statistics().used_bytes,
+        block_bytes: block_cache.statistics().used_bytes,
+    })
+}
+
+/// Transcodes at most so many cells; the CPU time that it took.
+fn transcode(cache: &Cache, most: usize) -> f64 {
+    let begin = cpu_seconds();
+    for _ in 0..most {
+        if !cache.transcode_one() {
+            break;
+        }
+    }
+    cpu_seconds() - begin
+}
+
+/// Compares every answer with that on Parquet.
+struct Check<'a> {
+    sql: &'a str,
+    plain: &'a Contender,
+    expected: Answers,
+    worst: Agreement,
+}
+
+impl Check<'_> {
+    /// Runs the query, and says what CPU time it took.
+    fn run(&mut self, system: &Contender) -> Result<f64, Failure> {
+        let run = system.run(self.sql)?;
+        let agreement = self.expected.agreement(&Answers::of(&run), || {
+            let keys = |system: &Contender| -> Result<Option<Answers>, Failure> {
+                Ok(system.keys(self.sql)?.map(|run: Run| Answers::of(&run)))
+            };
+            Ok((keys(self.plain)?, keys(system)?))
+        })?;
+        if agreement == Agreement::Different || self.worst == Agreement::Equal {
+            self.worst = agreement;
+        }
+        Ok(run.cpu)
+    }
+}
+
+impl Figures {
+    fn best(&self) -> f64 {
+        self.parquet.min(self.pushdown)
+    }
+
+    fn warm_ratio(&self) -> f64 {
+        self.warm / self.best()
+    }
+
+    fn cold_ratio(&self) -> f64 {
+        self.cold / self.best()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "query": self.number,
+            "sql": self.sql,
+            "rows": self.rows,
+            "answer": self.agreement.to_string(),
+            "cpu_seconds": {
+                "parquet": self.parquet,
+                "parquet_pushdown": self.pushdown,
+                "arrow_cold": self.arrow_cold,
+                "arrow": self.arrow,
+                "cold": self.cold,
+                "warming": self.warming,
+                "warm": self.warm,
+                "limited": self.limited,
+                "transcoding": self.transcoding,
+            },
+            "bytes": { "parquet": self.parquet_bytes, "arrow": self.arrow_bytes, "blocks": self.block_bytes },
+            "warm_ratio": self.warm_ratio(),
+            "cold_ratio": self.cold_ratio(),
+        })
+    }
+}
+
+fn print(report: &mut Report<'_>, all: &[Figures]) -> Result<(), Failure> {
+    writeln!(report.out, "CPU time of queries in DataFusion, ms; ratios over the better way to read Parquet\n")?;
+    let mut table = Table::new(&[
+        ">query",
+        "answer",
+        ">Parquet",
+        ">pushdown",
+        ">Arrow",
+        ">cold",
+        ">warming",
+        ">warm",
+        ">limited",
+        ">transcoding",
+        ">warm ratio",
+        ">cold ratio",
+        ">of Parquet",
+        ">of Arrow",
+    ]);
+    let share = |part: u64, whole: u64| format!("{:.2}", part as f64 / whole.max(1) as f64);
+    for one in all {
+        let times =
+            [one.parquet, one.pushdown, one.arrow, one.cold, one.warming, one.warm, one.limited, one.transcoding];
+        let mut row = vec![one.number.to_string(), one.agreement.to_string()];
+        row.extend(times.iter().map(|seconds| format!("{:.1}", seconds * 1e3)));
+        row.extend([format!("{:.2}", one.warm_ratio()), format!("{:.2}", one.cold_ratio())]);
+        row.extend([share(one.block_bytes, one.parquet_bytes), share(one.block_bytes, one.arrow_bytes)]);
+        table.row(row);
+    }
+    table.print(report.out)?;
+    let sum = |of: fn(&Figures) -> f64| all.iter().map(of).sum::<f64>();
+    let bytes = |of: fn(&Figures) -> u64| units::bytes(all.iter().map(of).sum());
+    writeln!(
+        report.out,
+        "\nGeometric means: warm {:.3}, cold {:.3}; CPU in all {:.2} of Parquet's; held {}, as Arrow {}, in Parquet {}",
+        geometric_mean(all.iter().map(Figures::warm_ratio)),
+        geometric_mean(all.iter().map(Figures::cold_ratio)),
+        sum(|one| one.warm) / sum(Figures::best).max(1e-9),
+        bytes(|one| one.block_bytes),
+        bytes(|one| one.arrow_bytes),
+        bytes(|one| one.parquet_bytes),
+    )?;
+    Ok(())
+}
