@@ -182,6 +182,7 @@ fn precision_and_scale(data_type: &DataType) -> (u8, i8) {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "text")]
     #[test]
     fn integers_read_as_their_types() {
         let zoned = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));

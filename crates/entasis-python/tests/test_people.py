@@ -35,6 +35,32 @@ def test_frames_come_back_with_their_index(frame, tmp_path):
         pd.testing.assert_frame_equal(read, frame, check_freq=False)
 
 
+ORDERED = {
+    "texts": pd.Categorical(["high", None, "low"] * 700, categories=["low", "mid", "high"], ordered=True),
+    "numbers": pd.Categorical([3, 1, 3] * 700, categories=[9, 3, 1, -4], ordered=True),
+    "times": pd.Categorical(pd.to_datetime(["2024-05-01", "2023-05-01"] * 1_050), ordered=True),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_ordered_categories_keep_their_order(name, tmp_path):
+    frame = pd.DataFrame({"c": ORDERED[name]})
+    path = tmp_path / "a.ent"
+    with entasis.EntasisWriter(path, pa.Schema.from_pandas(frame), row_group_rows=1_024) as writer:
+        for start in range(0, len(frame), 300):
+            writer.write(pa.RecordBatch.from_pandas(frame[start : start + 300]))
+    expected = frame["c"].cat.categories
+    with entasis.EntasisFile(path) as file:
+        pd.testing.assert_frame_equal(file.read().to_pandas(), frame)
+        taken = file.take([5, 0, 2_099]).to_pandas()
+        pd.testing.assert_frame_equal(taken, frame.iloc[[5, 0, 2_099]].reset_index(drop=True))
+        for batch in file.iter_batches(500):
+            assert pa.record_batch(batch).column("c").dictionary.to_pylist() == expected.to_list()
+    low, high = frame["c"].min(), frame["c"].max()
+    read = entasis.read_pandas(path)["c"]
+    assert (read.min(), read.max()) == (low, high)
+
+
 def test_some_columns_come_with_the_index(tmp_path):
     frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, index=pd.Index(["x", "y"], name="k"))
     entasis.write_table(frame, tmp_path / "a.ent")

@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
@@ -35,6 +35,8 @@ enum Node {
 
 /// A dictionary of all batches so far.
 struct Unified {
+    /// Values that no row refers to are kept, too: the order of all is what the dictionary says.
+    is_ordered: bool,
     values: ArrayRef,
     /// Where each value is, by its bytes.
     numbers: HashMap<Box<[u8]>, u64>,
@@ -51,7 +53,7 @@ struct Last {
 impl Dictionaries {
     /// Empty dictionaries for the columns of `schema` and all fields below.
     pub fn new(schema: &Schema) -> Self {
-        Dictionaries { columns: schema.fields().iter().map(|field| Node::new(field.data_type())).collect() }
+        Dictionaries { columns: schema.fields().iter().map(|field| Node::new(field)).collect() }
     }
 
     /// The batch over dictionaries that begin with those of the batch before and hold each value once.
@@ -68,20 +70,19 @@ impl Dictionaries {
 }
 
 impl Node {
-    fn new(data_type: &DataType) -> Self {
-        let children: Vec<Node> = match data_type {
+    fn new(field: &Field) -> Self {
+        let children: Vec<Node> = match field.data_type() {
             DataType::Dictionary(_, values) => {
+                let is_ordered = field.dict_is_ordered() == Some(true);
                 let (values, numbers) = (new_empty_array(values), HashMap::new());
-                return Node::Dictionary(Box::new(Unified { values, numbers, last: None }));
+                return Node::Dictionary(Box::new(Unified { is_ordered, values, numbers, last: None }));
             }
-            DataType::Struct(fields) => fields.iter().map(|field| Node::new(field.data_type())).collect(),
-            DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
-                vec![Node::new(field.data_type())]
-            }
-            DataType::FixedSizeList(field, size) if *size > 0 => vec![Node::new(field.data_type())],
-            DataType::ListView(field) | DataType::LargeListView(field) => vec![Node::new(field.data_type())],
-            DataType::RunEndEncoded(_, values) => vec![Node::Other, Node::new(values.data_type())],
-            DataType::Union(fields, _) => fields.iter().map(|(_, field)| Node::new(field.data_type())).collect(),
+            DataType::Struct(fields) => fields.iter().map(|field| Node::new(field)).collect(),
+            DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => vec![Node::new(field)],
+            DataType::FixedSizeList(field, size) if *size > 0 => vec![Node::new(field)],
+            DataType::ListView(field) | DataType::LargeListView(field) => vec![Node::new(field)],
+            DataType::RunEndEncoded(_, values) => vec![Node::Other, Node::new(values)],
+            DataType::Union(fields, _) => fields.iter().map(|(_, field)| Node::new(field)).collect(),
             _ => Vec::new(),
         };
         if children.iter().all(|child| matches!(child, Node::Other)) { Node::Other } else { Node::Parent(children) }
@@ -159,23 +160,24 @@ impl Unified {
             .filter(|last| last.values.ptr_eq(&data))
             .unwrap_or_else(|| Last { values: data, numbers: vec![None; own.len()] });
         let own_nulls = own.logical_nulls();
+        let is_null = |key: usize| own_nulls.as_ref().is_some_and(|nulls| nulls.is_null(key));
         let mut added = Vec::new();
-        let mut keys = Vec::with_capacity(array.len());
-        for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
-            if array.is_null(row) || own_nulls.as_ref().is_some_and(|nulls| nulls.is_null(key)) {
-                keys.push(None);
-                continue;
-            }
-            let number = last.numbers[key].unwrap_or_else(|| {
+        let mut number_of = |key: usize| {
+            *last.numbers[key].get_or_insert_with(|| {
                 let next = self.numbers.len() as u64;
                 *self.numbers.entry(value_bytes(own, key)).or_insert_with(|| {
                     added.push(key as u64);
                     next
                 })
-            });
-            last.numbers[key] = Some(number);
-            keys.push(Some(number));
+            })
+        };
+        if self.is_ordered {
+            for key in (0..own.len()).filter(|&key| !is_null(key)) {
+                number_of(key);
+            }
         }
+        let keys = dictionary.normalized_keys().into_iter().enumerate();
+        let keys = keys.map(|(row, key)| (array.is_valid(row) && !is_null(key)).then(|| number_of(key))).collect();
         if !added.is_empty() {
             let added = take(own, &UInt64Array::from(added), None)?;
             self.values = concat(&[&self.values, &added])?;
@@ -253,7 +255,6 @@ mod tests {
     use super::*;
     use arrow_array::types::{Int8Type, Int32Type};
     use arrow_array::{DictionaryArray, Float64Array, Int32Array, ListArray};
-    use arrow_schema::Field;
 
     fn words(words: &[Option<&str>]) -> ArrayRef {
         Arc::new(words.iter().copied().collect::<DictionaryArray<Int8Type>>())
@@ -282,6 +283,16 @@ mod tests {
             before = values;
         }
         assert_eq!(before, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn ordered_dictionaries_keep_values_without_rows() {
+        let values = Arc::new(arrow_array::StringArray::from(vec!["low", "mid", "high"])) as ArrayRef;
+        let column = Arc::new(DictionaryArray::<Int8Type>::new(vec![2, 0].into(), values.clone())) as ArrayRef;
+        let field = Field::new("w", column.data_type().clone(), true).with_dict_is_ordered(true);
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![column.clone()]).unwrap();
+        let unified = Dictionaries::new(&batch.schema()).unify(&batch).unwrap();
+        assert_eq!(unified.column(0).to_data(), column.to_data());
     }
 
     #[test]

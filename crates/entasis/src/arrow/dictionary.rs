@@ -27,7 +27,18 @@ use super::{
 use crate::{Error, Result};
 
 /// A dictionary array of `decoded` values; one whose key type can't number the distinct values is an error.
-pub(super) fn to_dictionary(mut decoded: Decoded, key_type: &DataType, value_type: &DataType) -> Result<ArrayRef> {
+pub(super) fn to_dictionary(decoded: Decoded, key_type: &DataType, value_type: &DataType) -> Result<ArrayRef> {
+    let (keys, distinct, nulls) = distinct(decoded, value_type, bytes_form_of(value_type))?;
+    numbered(&keys, to_arrow(distinct, value_type)?, nulls, key_type)
+}
+
+/// The number of every row's value (0 for nulls), the distinct values in the order of their first rows, with byte strings in `form`, and
+/// which rows are null.
+pub(super) fn distinct(
+    mut decoded: Decoded,
+    value_type: &DataType,
+    form: BytesForm,
+) -> Result<(Vec<u32>, Decoded, Option<NullBuffer>)> {
     let rows = decoded.rows;
     let nulls = match decoded.values {
         DecodedValues::Null => Some(NullBuffer::new_null(rows)),
@@ -47,33 +58,43 @@ pub(super) fn to_dictionary(mut decoded: Decoded, key_type: &DataType, value_typ
         DecodedValues::L128(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L128),
         DecodedValues::L256(lanes) => distinct_lanes(lanes, nulls.as_ref(), DecodedValues::L256),
         DecodedValues::Bytes(DecodedBytes::Views(views)) if Strings::are_of(value_type) => {
-            distinct_bytes(views, nulls.as_ref(), bytes_form_of(value_type))?
+            distinct_bytes(views, nulls.as_ref(), form)?
         }
         nested => distinct_rows(Decoded { rows, validity: None, values: nested }, nulls.as_ref())?,
     };
-    let values = to_arrow(Decoded { rows: keys.first_rows.len(), validity: None, values }, value_type)?;
+    let distinct = Decoded { rows: keys.first_rows.len(), validity: None, values };
+    Ok((keys.keys, distinct, nulls))
+}
+
+/// A dictionary array with keys of `key_type`; a type that can't number the values is an error.
+pub(super) fn numbered(
+    keys: &[u32],
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+    key_type: &DataType,
+) -> Result<ArrayRef> {
     match key_type {
-        DataType::Int8 => keyed::<Int8Type>(&keys, values, nulls),
-        DataType::Int16 => keyed::<Int16Type>(&keys, values, nulls),
-        DataType::Int32 => keyed::<Int32Type>(&keys, values, nulls),
-        DataType::Int64 => keyed::<Int64Type>(&keys, values, nulls),
-        DataType::UInt8 => keyed::<UInt8Type>(&keys, values, nulls),
-        DataType::UInt16 => keyed::<UInt16Type>(&keys, values, nulls),
-        DataType::UInt32 => keyed::<UInt32Type>(&keys, values, nulls),
-        DataType::UInt64 => keyed::<UInt64Type>(&keys, values, nulls),
+        DataType::Int8 => keyed::<Int8Type>(keys, values, nulls),
+        DataType::Int16 => keyed::<Int16Type>(keys, values, nulls),
+        DataType::Int32 => keyed::<Int32Type>(keys, values, nulls),
+        DataType::Int64 => keyed::<Int64Type>(keys, values, nulls),
+        DataType::UInt8 => keyed::<UInt8Type>(keys, values, nulls),
+        DataType::UInt16 => keyed::<UInt16Type>(keys, values, nulls),
+        DataType::UInt32 => keyed::<UInt32Type>(keys, values, nulls),
+        DataType::UInt64 => keyed::<UInt64Type>(keys, values, nulls),
         other => Err(Error::Unsupported(format!("dictionary keys of type {other}"))),
     }
 }
 
-fn keyed<K: ArrowDictionaryKeyType>(keys: &Keys, values: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let distinct = keys.first_rows.len();
+fn keyed<K: ArrowDictionaryKeyType>(keys: &[u32], values: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let distinct = values.len();
     if distinct > 0 && K::Native::from_usize(distinct - 1).is_none() {
         return Err(Error::InvalidArgument(format!(
             "{distinct} distinct values don't fit dictionary keys of type {}: read fewer rows at once",
             K::DATA_TYPE
         )));
     }
-    let natives = keys.keys.iter().map(|&key| K::Native::usize_as(key as usize)).collect();
+    let natives = keys.iter().map(|&key| K::Native::usize_as(key as usize)).collect();
     Ok(Arc::new(DictionaryArray::<K>::try_new(PrimitiveArray::try_new(natives, nulls)?, values)?))
 }
 

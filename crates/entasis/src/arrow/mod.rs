@@ -1,5 +1,6 @@
 //! The Arrow side: types on disk, arrays lent to the encodings, decoded values as arrays.
 
+mod categories;
 mod dictionary;
 mod input;
 mod interval;
@@ -16,6 +17,7 @@ pub mod types;
 mod union;
 mod utf8;
 
+pub use categories::{Categories, most_values, ordered_types};
 pub use input::{Input, bits_of, with_column};
 pub use lent::{lent_row_bytes, lent_to_arrow, may_be_lent};
 pub use output::{empty_array, to_arrow};

@@ -160,7 +160,14 @@ impl FileParts {
             reader.column(index)?.tree().into_iter().map(|(_, record)| ColumnRecord::clone(&record)).collect();
         let column = random.below(tree.len());
         let row_group = random.below(reader.row_group_count());
-        self.replace_block(&mut tree[column].chunks[row_group], random, change);
+        let categories = tree[column].categories.len();
+        match categories > 0 && random.below(2) == 0 {
+            true => {
+                let block = &mut tree[column].categories[random.below(categories)];
+                *block = entasis_encoding::fuzzing::mutate(block, random.next(), change).into();
+            }
+            false => self.replace_block(&mut tree[column].chunks[row_group], random, change),
+        }
         let mut written = tree.iter().map(written_column).collect::<Result<Vec<_>>>()?;
         written.iter_mut().for_each(|column| column.encodings.truncate(64));
         let root = ColumnNode::new(&tree[0].field)?;
@@ -199,5 +206,6 @@ fn written_column(record: &ColumnRecord) -> Result<WrittenColumn> {
     let physical = record.physical()?;
     let (mut place, mut chunks) = (0, Vec::new());
     record.chunks.iter().for_each(|chunk| chunk.write(&physical, &mut place, &mut chunks));
-    Ok(WrittenColumn { encodings: record.encodings.clone(), chunks })
+    let categories = record.categories.iter().map(|block| block.to_vec()).collect();
+    Ok(WrittenColumn { categories, encodings: record.encodings.clone(), chunks })
 }

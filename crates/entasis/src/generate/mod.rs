@@ -73,7 +73,9 @@ impl Generator {
     fn field(&mut self, name: &str, depth: usize) -> FieldRef {
         let data_type = self.data_type(depth);
         let nullable = self.chance(70) || !can_be_without_nulls(&data_type);
-        Arc::new(Field::new(name, data_type, nullable))
+        // Some dictionaries are ordered, others aren't.
+        let ordered = matches!(data_type, DataType::Dictionary(..)) && nullable;
+        Arc::new(Field::new(name, data_type, nullable).with_dict_is_ordered(ordered))
     }
 
     /// A schema of `columns` random columns; some names come twice, some are empty.

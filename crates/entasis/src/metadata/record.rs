@@ -3,6 +3,7 @@
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use arrow_schema::{DataType, Field, FieldRef, Fields};
+use bytes::Bytes;
 use entasis_encoding::{
     BLOCK_ROWS, MAX_NESTING, Physical, VECTOR_ROWS,
     wire::{Reader, WireError, write_bytes, write_signed, write_varint},
@@ -10,7 +11,7 @@ use entasis_encoding::{
 
 use crate::{
     arrow::{
-        ColumnNode, physical_of,
+        ColumnNode, ordered_types, physical_of,
         types::{read_metadata, read_text, read_type, write_metadata, write_shredded_struct_type, write_type},
     },
     error::{Error, Result},
@@ -20,6 +21,7 @@ use crate::{
 const NULLABLE: u8 = 1;
 const METADATA: u8 = 2;
 const STRUCT: u8 = 4;
+const CATEGORIES: u8 = 8;
 
 /// A column: its field, and where its blocks are.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,8 @@ pub struct ColumnRecord {
     pub field: FieldRef,
     /// Stable number of the column, unique in the file.
     pub field_id: u64,
+    /// Blocks of the values of an ordered dictionary, in their order.
+    pub categories: Vec<Bytes>,
     /// Ids of the encodings that the blocks use, ascending.
     pub encodings: Vec<u8>,
     /// One per row group.
@@ -168,6 +172,8 @@ impl Chunk {
 /// What a writer knows about a column when it is done: the rest is in the schema.
 #[derive(Debug, Default)]
 pub struct WrittenColumn {
+    /// Blocks of the values of an ordered dictionary, in their order.
+    pub categories: Vec<Vec<u8>>,
     /// Ids of the encodings, ascending.
     pub encodings: Vec<u8>,
     /// The chunks, as [`Chunk::write`] wrote them one after the other.
@@ -186,10 +192,15 @@ pub fn write_record<'a>(
     let mut body = Vec::new();
     write_varint(*field_id, &mut body);
     *field_id += 1;
+    let written_column = written.next();
+    let categories = written_column.map_or(&[][..], |written| &written.categories);
     let has_metadata = !field.metadata().is_empty();
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     body.push(
-        flag(field.is_nullable(), NULLABLE) | flag(has_metadata, METADATA) | flag(column.children.is_some(), STRUCT),
+        flag(field.is_nullable(), NULLABLE)
+            | flag(has_metadata, METADATA)
+            | flag(column.children.is_some(), STRUCT)
+            | flag(!categories.is_empty(), CATEGORIES),
     );
     write_bytes(field.name().as_bytes(), &mut body);
     match column.children {
@@ -199,7 +210,11 @@ pub fn write_record<'a>(
     if has_metadata {
         write_metadata(field.metadata(), &mut body);
     }
-    if let Some(written) = written.next() {
+    if !categories.is_empty() {
+        write_varint(categories.len() as u64, &mut body);
+        categories.iter().for_each(|block| write_bytes(block, &mut body));
+    }
+    if let Some(written) = written_column {
         write_bytes(&written.encodings, &mut body);
         body.extend_from_slice(&written.chunks);
     }
@@ -270,12 +285,14 @@ impl ColumnRecord {
         let field_id = reader.varint()?;
         let flags = reader.u8()?;
         let name = read_text(reader)?;
-        if flags & !(NULLABLE | METADATA | STRUCT) != 0 {
+        if flags & !(NULLABLE | METADATA | STRUCT | CATEGORIES) != 0 {
             return Err(RecordError::Unsupported(format!("column {name:?}: flags {flags:#x}")));
         }
         let type_at = reader.position();
         let stored_type = read_type(reader)?;
         let metadata = if flags & METADATA != 0 { read_metadata(reader)? } else { HashMap::new() };
+        let categories_at = reader.position();
+        let categories = if flags & CATEGORIES != 0 { read_categories(reader)? } else { Vec::new() };
         let encodings = reader.bytes()?.to_vec();
         let is_struct = flags & STRUCT != 0;
         if is_struct != matches!(stored_type.data_type, DataType::Struct(_)) {
@@ -305,7 +322,10 @@ impl ColumnRecord {
         let field = Field::new(name, data_type, flags & NULLABLE != 0)
             .with_dict_is_ordered(stored_type.dictionary_ordered)
             .with_metadata(metadata);
-        Ok(Self { field: Arc::new(field), field_id, encodings, chunks, children })
+        if !categories.is_empty() && ordered_types(&field).is_none() {
+            return Err(RecordError::Malformed(categories_at));
+        }
+        Ok(Self { field: Arc::new(field), field_id, categories, encodings, chunks, children })
     }
 
     /// Physical type of the column's own blocks.
@@ -341,6 +361,14 @@ impl ColumnRecord {
     }
 }
 
+fn read_categories(reader: &mut Reader<'_>) -> Result<Vec<Bytes>, WireError> {
+    let at = reader.position();
+    match reader.length(reader.remaining())? {
+        0 => Err(WireError(at)),
+        blocks => (0..blocks).map(|_| reader.bytes().map(Bytes::copy_from_slice)).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_schema::TimeUnit;
@@ -352,17 +380,28 @@ mod tests {
         BlockRef { offset, size_bytes: 100, rows, zone: Zone { null_count: 1, ..Zone::default() } }
     }
 
-    /// The record of a struct of two fields over two row groups, and its bytes.
+    /// The record of a struct of three fields over two row groups, and its bytes.
     fn sample() -> (ColumnRecord, Vec<u8>) {
         let time = Field::new("t", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), false);
         let text = Field::new("", DataType::Utf8View, true).with_metadata([("k".into(), "v".into())].into());
-        let field = Arc::new(Field::new("s", DataType::Struct(vec![time, text].into()), true));
+        let grades = DataType::Dictionary(DataType::Int8.into(), DataType::Utf8.into());
+        let grade = Field::new("grade", grades, true).with_dict_is_ordered(true);
+        let field = Arc::new(Field::new("s", DataType::Struct(vec![time, text, grade].into()), true));
+        let categories = |field: &Field| match ordered_types(field) {
+            Some(_) => vec![vec![7; 40], vec![8; 3]],
+            None => vec![],
+        };
         let whole = |place| Chunk { parts: vec![], blocks: vec![block(place, 2_048), block(place + 104, 7)] };
         let shared = Chunk {
             parts: vec![PartRef { offset: 9_000, size_bytes: 40, digest: u64::MAX }],
             blocks: vec![block(8_000, 2_055)],
         };
-        let chunks = [vec![Chunk::default(), whole(1 << 40)], vec![whole(64), whole(300)], vec![shared, whole(2_000)]];
+        let chunks = [
+            vec![Chunk::default(), whole(1 << 40)],
+            vec![whole(64), whole(300)],
+            vec![shared, whole(2_000)],
+            vec![whole(4_000), whole(5_000)],
+        ];
         let nodes = shred(&arrow_schema::Schema::new(vec![field.clone()])).unwrap();
         let written: Vec<_> = nodes[0]
             .columns()
@@ -371,20 +410,22 @@ mod tests {
             .map(|(node, chunks)| {
                 let (mut place, mut bytes) = (0, Vec::new());
                 chunks.iter().for_each(|chunk| chunk.write(&node.physical, &mut place, &mut bytes));
-                WrittenColumn { encodings: vec![1, 7], chunks: bytes }
+                WrittenColumn { categories: categories(&node.field), encodings: vec![1, 7], chunks: bytes }
             })
             .collect();
         let (mut bytes, mut field_id) = (Vec::new(), 30);
         write_record(&nodes[0], &mut written.iter(), &mut field_id, &mut bytes).unwrap();
-        assert_eq!(field_id, 33);
+        assert_eq!(field_id, 34);
         let DataType::Struct(fields) = field.data_type() else { unreachable!("it was made a struct") };
         let child = |index: usize| {
             let (field, chunks) = (fields[index].clone(), chunks[index + 1].clone());
             let field_id = 31 + index as u64;
-            Arc::new(ColumnRecord { field, field_id, encodings: vec![1, 7], chunks, children: None })
+            let categories = categories(&field).into_iter().map(Bytes::from).collect();
+            Arc::new(ColumnRecord { field, field_id, categories, encodings: vec![1, 7], chunks, children: None })
         };
-        let children = Some(vec![child(0), child(1)]);
-        let record = ColumnRecord { field, field_id: 30, encodings: vec![1, 7], chunks: chunks[0].clone(), children };
+        let children = Some(vec![child(0), child(1), child(2)]);
+        let (categories, encodings, chunks) = (vec![], vec![1, 7], chunks[0].clone());
+        let record = ColumnRecord { field, field_id: 30, categories, encodings, chunks, children };
         (record, bytes)
     }
 
@@ -394,7 +435,7 @@ mod tests {
         assert_eq!(ColumnRecord::size_bytes(&bytes), Some(bytes.len() as u64));
         assert_eq!(ColumnRecord::parse(&bytes, 2).unwrap(), record);
         let paths: Vec<_> = Arc::new(record).tree().into_iter().map(|(path, _)| path).collect();
-        assert_eq!(paths, ["s", "s.t", "s."]);
+        assert_eq!(paths, ["s", "s.t", "s.", "s.grade"]);
     }
 
     #[test]

@@ -13,9 +13,9 @@ use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use entasis_encoding::{Block, Decoded, DecodedValues, LargeValues, Limits, Parts, Physical};
 
-use super::{Reader, projection::Selected};
+use super::{Reader, categories::categories_of, projection::Selected};
 use crate::{
-    arrow::{ColumnNode, Split, Strings, empty_decoded, target_type, to_arrow},
+    arrow::{Categories, ColumnNode, Split, Strings, empty_decoded, target_type, to_arrow},
     error::{Error, Result},
     metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef},
     source::Source,
@@ -35,6 +35,29 @@ pub(crate) struct ReadColumn {
     pub physical: Physical,
     /// The Arrow type that is wanted; boolean for the validity of a struct.
     pub data_type: DataType,
+    /// What every array of an ordered dictionary begins with.
+    pub categories: Option<Arc<Categories>>,
+}
+
+impl ReadColumn {
+    /// A column of the file of `reader` that comes out as `data_type`.
+    ///
+    /// # Errors
+    /// Corrupt if categories can't be read, over the limit if they decode to more than a block may.
+    pub fn new(
+        reader: &Reader,
+        key: (usize, usize),
+        record: &Arc<ColumnRecord>,
+        path: String,
+        data_type: DataType,
+    ) -> Result<Self> {
+        let categories = categories_of(record, &data_type, reader.inner.limits.decoded_bytes).map_err(|error| {
+            let part = format!("categories of column {path:?}");
+            Error::corrupt(reader.name(), part, 0, error.to_string())
+        })?;
+        let physical = record.physical()?;
+        Ok(Self { key, record: record.clone(), path, physical, data_type, categories: categories.map(Arc::new) })
+    }
 }
 
 /// Columns that are read, and how they are put together.
@@ -51,13 +74,13 @@ impl ReadColumns {
         match selected {
             None => {
                 for (number, record) in reader.columns()?.iter().enumerate() {
-                    all.add_tree(number, record, None, strings)?;
+                    all.add_tree(reader, number, record, None, strings)?;
                 }
             }
             Some(selected) => {
                 for column in selected {
                     let record = reader.column(column.column)?;
-                    all.add_tree(column.column, &record, column.fields.as_deref(), strings)?;
+                    all.add_tree(reader, column.column, &record, column.fields.as_deref(), strings)?;
                 }
             }
         }
@@ -66,18 +89,20 @@ impl ReadColumns {
 
     fn add_tree(
         &mut self,
+        reader: &Reader,
         number: usize,
         record: &Arc<ColumnRecord>,
         fields: Option<&[Selected]>,
         strings: Strings,
     ) -> Result<()> {
-        let tree = self.add((number, 0), record, record.field.name().clone(), fields, strings)?;
+        let tree = self.add(reader, (number, 0), record, record.field.name().clone(), fields, strings)?;
         self.trees.push(tree);
         Ok(())
     }
 
     fn add(
         &mut self,
+        reader: &Reader,
         key: (usize, usize),
         record: &Arc<ColumnRecord>,
         path: String,
@@ -94,12 +119,12 @@ impl ReadColumns {
                 true => record.field.clone(),
                 false => Arc::new(Field::clone(&record.field).with_data_type(data_type.clone())),
             };
-            self.columns.push(ReadColumn { key, record: record.clone(), path, physical: physical.clone(), data_type });
+            self.columns.push(ReadColumn::new(reader, key, record, path, data_type)?);
             return Ok(ColumnNode { field, physical, children: None });
         };
         let node = ColumnNode { field: record.field.clone(), physical: physical.clone(), children: None };
         let data_type = DataType::Boolean;
-        self.columns.push(ReadColumn { key, record: record.clone(), path: path.clone(), physical, data_type });
+        self.columns.push(ReadColumn::new(reader, key, record, path.clone(), data_type)?);
         let whole: Vec<Selected>;
         let fields = match fields {
             Some(fields) => fields,
@@ -122,7 +147,7 @@ impl ReadColumns {
                 Error::InvalidArgument(format!("field {} of column {path:?} with {}", field.column, children.len()))
             })?;
             let path = format!("{path}.{}", child.field.name());
-            self.add((key.0, places[field.column]), child, path, field.fields.as_deref(), strings)
+            self.add(reader, (key.0, places[field.column]), child, path, field.fields.as_deref(), strings)
         };
         let nodes = fields.iter().map(add_field).collect::<Result<_>>()?;
         Ok(node.with_children(nodes))
@@ -312,7 +337,11 @@ pub(crate) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Res
         let nulls = NullBuffer::new(BooleanBuffer::new(bits.into_bytes().into(), 0, rows));
         return Ok(Split::Struct(rows, (nulls.null_count() > 0).then_some(nulls)));
     }
-    match to_arrow(decoded, &column.data_type) {
+    let array = match (&column.categories, &column.data_type) {
+        (Some(categories), DataType::Dictionary(key, value)) => categories.to_dictionary(decoded, key, value),
+        (_, data_type) => to_arrow(decoded, data_type),
+    };
+    match array {
         Ok(array) => Ok(Split::Leaf(array)),
         Err(error @ (Error::Unsupported(_) | Error::InvalidArgument(_))) => Err(error),
         Err(error) => Err(Error::corrupt(file, format!("column {:?}", column.path), 0, error.to_string())),
@@ -334,13 +363,8 @@ pub(crate) fn extend_not_null(decoded: &mut Decoded, rows: usize) {
 
 /// Opens one block of a column, with its shared parts.
 pub(crate) fn open_one(reader: &Reader, record: &ColumnRecord, row_group: usize, block: usize) -> Result<Block> {
-    let column = ReadColumn {
-        key: (0, 0),
-        record: Arc::new(record.clone()),
-        path: record.field.name().clone(),
-        physical: record.physical()?,
-        data_type: record.field.data_type().clone(),
-    };
+    let (path, data_type) = (record.field.name().clone(), record.field.data_type().clone());
+    let column = ReadColumn::new(reader, (0, 0), &Arc::new(record.clone()), path, data_type)?;
     let place = BlockPlace { row_group, block };
     let chunk = record.chunks.get(row_group);
     let (Some(chunk), Some(reference)) = (chunk, chunk.and_then(|chunk| chunk.blocks.get(block))) else {

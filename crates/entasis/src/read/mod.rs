@@ -5,6 +5,7 @@
 
 mod batches;
 mod cache;
+mod categories;
 pub(crate) mod column;
 mod layout;
 mod open;

@@ -136,12 +136,12 @@ impl Check<'_> {
 
     fn tree(&mut self, column: usize, record: &Arc<ColumnRecord>) -> Result<()> {
         for (place, (path, record)) in record.tree().into_iter().enumerate() {
-            let Some(physical) = self.note_any(record.physical())? else { continue };
             let data_type = match record.children {
                 Some(_) => arrow_schema::DataType::Boolean,
                 None => widest_type(record.field.data_type()),
             };
-            let column = ReadColumn { key: (column, place), record, path, physical, data_type };
+            let column = ReadColumn::new(self.reader, (column, place), &record, path, data_type);
+            let Some(column) = self.note_any(column)? else { continue };
             let Some(groups) = self.note_any(self.reader.row_group_rows())? else { return Ok(()) };
             for (row_group, &rows) in groups.iter().enumerate() {
                 if let Some(chunk) = self.note_any(chunk_of(self.reader, &column, row_group, rows))? {
@@ -206,7 +206,7 @@ fn verify_block(
         }
     }
     // The estimate of distinct values is the encoder's, and can't be made anew.
-    let array = ColumnWriter::array_of(whole)?;
+    let array = ColumnWriter::array_of(&whole)?;
     let zone = with_column(&array, |values| Zone::of(values, reference.zone.distinct))?;
     if zone != reference.zone {
         return Err(corrupt("its zone isn't that of its values"));

@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, io, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, cast::AsArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodedBlock, Physical};
 
@@ -64,11 +64,12 @@ impl ColumnWriter {
     }
 
     /// What a batch gives to this column, as a plain array: a struct gives its validity.
-    pub fn array_of(split: Split) -> Result<ArrayRef> {
+    pub fn array_of(split: &Split) -> Result<ArrayRef> {
         match split {
-            Split::Leaf(array) => plain_array(&array),
+            Split::Leaf(array) => plain_array(array),
             Split::Struct(rows, validity) => {
-                let bits = validity.map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
+                let all_valid = || BooleanBuffer::new_set(*rows);
+                let bits = validity.as_ref().map_or_else(all_valid, |nulls| nulls.inner().clone());
                 Ok(Arc::new(BooleanArray::new(bits, None)))
             }
         }
@@ -181,6 +182,12 @@ impl ColumnWriter {
                 self.written.encodings.insert(index, *id);
             }
         }
+    }
+
+    /// Puts the blocks of an ordered dictionary's values into the column's record.
+    pub fn set_categories(&mut self, blocks: Vec<EncodedBlock>) {
+        blocks.iter().for_each(|block| self.add_encodings(&block.encodings));
+        self.written.categories = blocks.into_iter().map(|block| block.bytes).collect();
     }
 
     /// What the column's record needs.

@@ -3,6 +3,7 @@
 //! A column encodes as soon as a block is full; encoded bytes wait for the row group's end, large values don't. What a
 //! file holds depends on the rows and the options alone: never on how batches cut the rows, nor on threads.
 
+mod categories;
 mod column;
 mod encodings;
 mod file;
@@ -23,18 +24,19 @@ use arrow_schema::SchemaRef;
 pub use file::FileWriter;
 pub use options::{EncodeOptions, Profile, SortColumn, WriteOptions};
 
+use self::{
+    categories::SeenCategories,
+    plan::{Group, GroupLimits},
+    sink::Sink,
+    sort::SortCheck,
+};
 pub(crate) use self::{
     column::{BLOCK_BYTES, ColumnWriter},
     plan::VECTOR_BYTES,
     size::decoded_size,
 };
-use self::{
-    plan::{Group, GroupLimits},
-    sink::Sink,
-    sort::SortCheck,
-};
 use crate::{
-    arrow::{ColumnNode, shred},
+    arrow::{ColumnNode, Split, shred},
     error::{Error, Result},
     metadata::{
         file_record::FileRecord,
@@ -63,6 +65,7 @@ pub struct Writer<W: io::Write> {
     /// One tree per top-level column; `columns` holds all of their columns in pre-order.
     trees: Vec<ColumnNode>,
     columns: Vec<ColumnWriter>,
+    categories: Vec<SeenCategories>,
     options: WriteOptions,
     sort: SortCheck,
     group: Group,
@@ -96,6 +99,7 @@ impl<W: io::Write> Writer<W> {
         Ok(Self {
             sink,
             schema,
+            categories: SeenCategories::of_columns(&trees),
             trees,
             columns,
             options,
@@ -120,14 +124,14 @@ impl<W: io::Write> Writer<W> {
         if !Arc::ptr_eq(schema, &self.schema) && schema.fields() != self.schema.fields() {
             return Err(Error::InvalidArgument("the batch has another schema than the file".to_owned()));
         }
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
+        let mut splits: Vec<Split> = Vec::with_capacity(self.columns.len());
         for (tree, array) in self.trees.iter().zip(batch.columns()) {
-            for split in tree.split(array)? {
-                arrays.push(ColumnWriter::array_of(split)?);
-            }
+            splits.extend(tree.split(array)?);
         }
+        let arrays = splits.iter().map(ColumnWriter::array_of).collect::<Result<Vec<_>>>()?;
         self.sort.check(&arrays, batch.num_rows())?;
         self.broken = true;
+        self.categories.iter_mut().try_for_each(|categories| categories.add(&splits))?;
         self.append(&arrays, batch.num_rows())?;
         self.broken = false;
         Ok(())
@@ -207,6 +211,9 @@ impl<W: io::Write> Writer<W> {
         self.sink.align(8)?;
         let mut trailer = Trailer { pages_offset: self.sink.position(), rows, ..Trailer::default() };
         trailer.row_groups = u32::try_from(self.row_group_rows.len()).map_err(|_| too_much("row groups"))?;
+        for categories in &self.categories {
+            self.columns[categories.column].set_categories(categories.blocks()?);
+        }
         let (mut metadata, mut field_id) = (Vec::new(), 0);
         let mut written = self.columns.iter().map(ColumnWriter::written);
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());

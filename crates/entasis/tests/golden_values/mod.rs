@@ -5,7 +5,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
+    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
     Int8Array, Int64Array, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray, StructArray, UInt8Array,
     UInt64Array, types::Int8Type,
 };
@@ -209,6 +209,23 @@ pub fn groups() -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let metadata = HashMap::from([("origin".to_owned(), "golden".to_owned())]);
     RecordBatch::try_new(Arc::new(Schema::new_with_metadata(fields, metadata)), arrays).unwrap()
+}
+
+/// Ordered dictionaries, with values that no row has.
+pub fn categories() -> RecordBatch {
+    let ordered = |name: &str, value: DataType| {
+        let data_type = DataType::Dictionary(DataType::Int8.into(), value.into());
+        Field::new(name, data_type, true).with_dict_is_ordered(true)
+    };
+    let keys = || Int8Array::from_iter((0..2_500).map(|row| (row % 7 != 5).then_some((row % 4) as i8)));
+    let grades: ArrayRef = Arc::new(StringArray::from(vec!["poor", "fair", "good", "very good", "excellent"]));
+    let limits: ArrayRef = Arc::new(Int64Array::from(vec![900, 5, -1, 70, 0]));
+    let arrays: Vec<ArrayRef> =
+        [grades, limits].map(|values| Arc::new(DictionaryArray::<Int8Type>::new(keys(), values)) as ArrayRef).into();
+    let fields: Fields = vec![ordered("grade", DataType::Utf8), ordered("limit", DataType::Int64)].into();
+    let both = StructArray::new(fields, arrays.clone(), None);
+    let schema = Schema::new(vec![ordered("grade", DataType::Utf8), Field::new("s", both.data_type().clone(), false)]);
+    RecordBatch::try_new(Arc::new(schema), vec![arrays[0].clone(), Arc::new(both)]).unwrap()
 }
 
 /// A table without rows.
