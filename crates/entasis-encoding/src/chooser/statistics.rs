@@ -290,9 +290,16 @@ impl<'a> LaneStatistics<'a> {
             }
             let pair_bits = with_packed_lane_of!(self.fixed, T => self.pair_bits::<T>(), f64::MAX);
             let may_win = |over_pairs: f64| pair_bits / 2.0 * over_pairs * rows as f64 / 8.0 < best_bytes;
-            let as_symbols_may_win = pair_bits < RECURRING * self.most_pair_bits() && may_win(SYMBOLS_OVER_PAIRS);
-            let as_phrases_may_win = may_win(PHRASES_OVER_PAIRS)
-                && with_packed_lane_of!(self.fixed, T => sequences_recur::<T>(LaneAccess::lent(self.lanes)?), false);
+            let sequences = match may_win(PHRASES_OVER_PAIRS) {
+                true => {
+                    with_packed_lane_of!(self.fixed, T => sequences::<T>(LaneAccess::lent(self.lanes)?), Sequences::Differ)
+                }
+                false => Sequences::Differ,
+            };
+            // Pairs tell little of values that follow a fixed pattern.
+            let as_symbols_may_win = pair_bits < RECURRING * self.most_pair_bits()
+                && (may_win(SYMBOLS_OVER_PAIRS) || sequences == Sequences::Few);
+            let as_phrases_may_win = sequences != Sequences::Differ;
             if !as_symbols_may_win && !as_phrases_may_win {
                 return None;
             }
@@ -368,10 +375,20 @@ fn least_distinct<T>(values: &[T], hash: impl Fn(&T) -> u64) -> usize {
     distinct.max(least.min(nearby))
 }
 
-/// True if sequences of values are met again, anywhere. Looks at few, chosen by what they hold: one that comes again is chosen again.
-fn sequences_recur<T: LaneAccess>(lanes: &[T]) -> bool {
+/// How many different sequences of values there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sequences {
+    Differ,
+    /// Some are met again, anywhere.
+    Recur,
+    /// There are no more than a pattern has.
+    Few,
+}
+
+/// Looks at few sequences, chosen by what they hold: one that comes again is chosen again, and of only a few hardly any is chosen at all.
+fn sequences<T: LaneAccess>(lanes: &[T]) -> Sequences {
     // A polynomial of the values, which rolls from one sequence to the next.
-    let Some((first, later)) = lanes.split_at_checked(SEQUENCE_ROWS) else { return false };
+    let Some((first, later)) = lanes.split_at_checked(SEQUENCE_ROWS) else { return Sequences::Differ };
     let mut word = first.iter().fold(0u64, |word, value| word.wrapping_mul(ODD).wrapping_add(value.low_bits()));
     let oldest = (0..SEQUENCE_ROWS).fold(1u64, |power, _| power.wrapping_mul(ODD));
     let mut chosen: Vec<u64> = Vec::with_capacity(lanes.len() >> (SEQUENCES_SHIFT - 1));
@@ -382,11 +399,16 @@ fn sequences_recur<T: LaneAccess>(lanes: &[T]) -> bool {
         }
         word = spread.wrapping_add(new.low_bits()).wrapping_sub(old.low_bits().wrapping_mul(oldest));
     }
-    let count = chosen.len();
-    count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2()
+    let (count, expected) = (chosen.len(), later.len() >> SEQUENCES_SHIFT);
+    let recur = count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2();
+    match expected >= SEQUENCES_MIN && count < expected / 2 {
+        true => Sequences::Few,
+        false if recur => Sequences::Recur,
+        false => Sequences::Differ,
+    }
 }
 
-/// True if words of eight bytes are met again in strings of so many bytes. Looks at few, chosen as in [`sequences_recur`].
+/// True if words of eight bytes are met again in strings of so many bytes. Looks at few, chosen as in [`sequences`].
 fn words_recur(strings: &[&[u8]], total_bytes: usize) -> bool {
     let step = (total_bytes / (2 * SAMPLE_BYTES)).max(1);
     let words = strings.iter().step_by(step).flat_map(|string| string.windows(WORD_BYTES));

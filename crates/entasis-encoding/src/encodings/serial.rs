@@ -207,6 +207,16 @@ mod tests {
     }
 
     #[test]
+    fn values_that_follow_a_pattern_are_taken_for_text() {
+        let codes: Vec<u8> = [0, 0, 1, 0, 1, 2].into_iter().cycle().take(15_000).collect();
+        let values = Values::Fixed(Fixed::U8, Lanes::L8(&codes));
+        let options = EncodeOptions::default();
+        let node =
+            Encoder::new(&options, None, None).root(&Column { rows: codes.len(), validity: None, values }).unwrap();
+        assert_eq!(node.encoding, Serial.id(), "packed and sparse they take half as much again");
+    }
+
+    #[test]
     fn wider_spans_are_refused() {
         assert!(!holds(Fixed::I64, &[-1i64, 65_535].map(|value| value as u64)));
         assert!(!holds(Fixed::U32, &[0u32, 65_536]));
