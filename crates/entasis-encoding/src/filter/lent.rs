@@ -171,6 +171,10 @@ mod tests {
             all.push(Predicate::Compare(Comparison::LessOrEqual, literal.clone(), order));
             all.push(Predicate::Compare(Comparison::NotEqual, literal.clone(), order));
             if let Scalar::Bytes(text) = literal {
+                let empty = Scalar::Bytes(Vec::new());
+                all.push(Predicate::Compare(Comparison::NotEqual, empty.clone(), order));
+                all.push(Predicate::Compare(Comparison::Greater, empty.clone(), order));
+                all.push(Predicate::In { values: vec![empty], negated: false, order });
                 let middle = text.get(1..3.min(text.len())).unwrap_or(b"%").to_vec();
                 let pattern = [&b"%"[..], &middle, &b"%"[..]].concat();
                 all.push(Predicate::Like(Like { pattern, escape: None, negated: false }));
