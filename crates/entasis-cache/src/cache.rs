@@ -24,6 +24,9 @@ pub struct CacheOptions {
     pub memory_bytes: u64,
     /// The most bytes of Parquet's metadata that are kept beside the cells: 64 MiB.
     pub metadata_bytes: u64,
+    /// Objects of at most so many bytes are read whole where their metadata are read, as another request would take longer than their bytes:
+    /// 2 MiB. They are held beside the metadata until they are asked for, or have to go.
+    pub whole_bytes: u64,
     /// Who goes when there is no room: [`PolicyKind::ColumnPrefix`].
     pub policy: PolicyKind,
     /// Threads that transcode: as many as the machine has cores, but four at most. With 0, the cache has no threads at all:
@@ -47,6 +50,7 @@ impl Default for CacheOptions {
         Self {
             memory_bytes: 1 << 30,
             metadata_bytes: 64 << 20,
+            whole_bytes: 2 << 20,
             policy: PolicyKind::default(),
             transcoders: cores.min(4),
             cores,
@@ -78,6 +82,7 @@ pub(crate) struct Shared {
     pub saving: Mutex<()>,
     pub encode: EncodeOptions,
     pub cores: usize,
+    whole_bytes: u64,
     observer: Option<Arc<dyn Observer>>,
     footers: Mutex<Footers>,
     sparse: Mutex<Sparse>,
@@ -166,6 +171,7 @@ impl Cache {
             saving: Mutex::new(()),
             encode: options.encode,
             cores: options.cores,
+            whole_bytes: options.whole_bytes,
             observer: options.observer,
             footers: Mutex::new(Footers::new(options.metadata_bytes)),
             sparse: Mutex::default(),
@@ -206,6 +212,11 @@ impl Cache {
     /// What is kept of Parquet's metadata.
     pub(crate) fn footers(&self) -> MutexGuard<'_, Footers> {
         self.shared.footers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Objects of at most so many bytes are read whole.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.shared.whole_bytes
     }
 
     /// Of which cells few rows were wanted.

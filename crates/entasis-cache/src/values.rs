@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
@@ -230,9 +231,8 @@ impl Cell {
         match &self.values {
             Values::Arrow(array) if selection.count() == array.len() => Ok(array.clone()),
             Values::Arrow(array) => {
-                let mut bits = vec![false; array.len()];
-                selection.iter().for_each(|row| bits[row] = true);
-                Ok(filter(array, &BooleanArray::from(bits)).map_err(entasis::Error::from)?)
+                let alive = BooleanBuffer::new(selection.to_bits().into_bytes().into(), 0, array.len());
+                Ok(filter(array, &BooleanArray::new(alive, None)).map_err(entasis::Error::from)?)
             }
             Values::Encoded(encoded) => self.select_encoded(encoded, selection, &encoded.data_type),
         }
@@ -283,10 +283,7 @@ impl Cell {
         self.check(selection)?;
         match &self.values {
             Values::Arrow(array) => {
-                if !selection.is_empty() {
-                    filter_array(filter, array, selection)?;
-                    work.decoded_values += array.len() as u64;
-                }
+                filter_array(filter, array, selection, work)?;
             }
             Values::Encoded(encoded) => {
                 let blocks = self.open(encoded)?;

@@ -113,6 +113,32 @@ fn a_query_that_finds_all_of_it_only_asks_for_the_version() {
 }
 
 #[test]
+fn a_small_object_is_read_by_one_request() {
+    let (flaky, store) = flaky(0);
+    let cache = Cache::new(CacheOptions { whole_bytes: 1 << 20, ..options(1 << 20) }).unwrap();
+    for (least, requests) in [(303, 2), (0, 1), (303, 1)] {
+        let before = flaky.requests.load(Ordering::SeqCst);
+        assert_eq!(block_on(query(&cache, &store, least)).unwrap(), expected(least));
+        assert_eq!(flaky.requests.load(Ordering::SeqCst) - before, requests, "the version, and all of it once");
+    }
+}
+
+#[test]
+fn what_will_be_needed_of_a_row_group_comes_along() {
+    let (flaky, store) = flaky(0);
+    let cache = Cache::new(options(1 << 20)).unwrap();
+    let file = block_on(ParquetFile::open(&cache, store, "flaky://", &Path::from("t.parquet"))).unwrap();
+    let before = flaky.requests.load(Ordering::SeqCst);
+    let predicate = Predicate::Compare(Comparison::GreaterOrEqual, Scalar::Int(303), FloatOrder::Ieee);
+    let request = ParquetRequest { condition: Condition::column(0, predicate), ..ParquetRequest::default() };
+    let mut rows = file.read(&request).unwrap();
+    while block_on(rows.next()).unwrap().is_some() {}
+    let groups = rows.metrics().row_groups_read as u64;
+    assert!(groups > 1);
+    assert_eq!(flaky.requests.load(Ordering::SeqCst) - before, groups, "one request for predicate and output");
+}
+
+#[test]
 fn a_read_that_was_given_up_says_so_instead_of_leaving_rows_out() {
     let (_, store) = flaky(0);
     let cache = Cache::new(options(0)).unwrap();

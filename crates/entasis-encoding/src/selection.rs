@@ -46,6 +46,18 @@ impl Selection {
         selection
     }
 
+    /// A bit for each row, set where it is alive.
+    pub fn to_bits(&self) -> BitBuffer {
+        let mut bits = BitBuffer::default();
+        for vector in 0..self.vectors.len() {
+            let rows = self.vector_rows(vector);
+            for (word, row) in self.words(vector).into_iter().zip((0..rows).step_by(64)) {
+                bits.extend_word(word, (rows - row).min(64));
+            }
+        }
+        bits
+    }
+
     /// Rows, alive or not.
     pub fn rows(&self) -> usize {
         self.rows
@@ -223,6 +235,8 @@ mod tests {
             let thirds = Selection::from_bits(&(0..rows).map(|row| row % 3 == 0).collect());
             assert_eq!(thirds.iter().collect::<Vec<_>>(), (0..rows).step_by(3).collect::<Vec<_>>());
             assert!((0..rows).all(|row| thirds.contains(row) == (row % 3 == 0)));
+            assert_eq!(thirds.to_bits(), (0..rows).map(|row| row % 3 == 0).collect());
+            assert_eq!(Selection::all(rows).to_bits(), (0..rows).map(|_| true).collect());
         }
     }
 

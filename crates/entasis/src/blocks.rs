@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::DataType;
 use entasis_encoding::{
-    Ask, BLOCK_ROWS, BitBuffer, Block, ChunkEncoder, Column, Decoded, DecodedBytes, DecodedValues, EncodeOptions,
-    EncodedBlock, Filter, Lanes, Physical, Selection, VECTOR_ROWS, Values,
+    Ask, BLOCK_ROWS, BitBuffer, Block, ChunkEncoder, Decoded, EncodeOptions, EncodedBlock, Filter, FilterWork,
+    Physical, Selection, VECTOR_ROWS,
 };
 
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
     write::{BLOCK_BYTES, VECTOR_BYTES, decoded_size},
     zone::Zone,
 };
+
+/// Rows of an array that a filter looks at together.
+const FILTERED_ROWS: usize = 8 * VECTOR_ROWS;
 
 /// Some rows of an array as a block.
 #[derive(Debug, Clone)]
@@ -105,16 +108,25 @@ pub fn select_rows<'a>(
 ///
 /// # Errors
 /// An invalid argument if the selection is of another length, unsupported are arrays of lists and structs.
-pub fn filter_array(filter: &Filter, array: &ArrayRef, selection: &mut Selection) -> Result<()> {
+pub fn filter_array(filter: &Filter, array: &ArrayRef, selection: &mut Selection, work: &mut FilterWork) -> Result<()> {
     if selection.rows() != array.len() {
         let what = format!("a selection of {} rows for an array of {}", selection.rows(), array.len());
         return Err(Error::InvalidArgument(what));
     }
-    let (array, mut passed) = (plain_array(array)?, BitBuffer::default());
-    filter.answer_decoded(&with_column(&array, copied)??, &mut passed)?;
-    let mut failed = Selection::all(array.len());
-    failed.subtract(&Selection::from_bits(&passed));
-    selection.subtract(&failed);
+    let array = plain_array(array)?;
+    // Some at a time: what is known of the rows stays in the processor's nearest caches, and nothing is of stretches that fell.
+    for first in (0..array.len()).step_by(FILTERED_ROWS) {
+        let rows = FILTERED_ROWS.min(array.len() - first);
+        let vectors = first / VECTOR_ROWS..(first + rows).div_ceil(VECTOR_ROWS);
+        if vectors.clone().all(|vector| selection.count_in(vector) == 0) {
+            continue;
+        }
+        let mut part = Selection::none(rows);
+        selection.swap(vectors.clone(), &mut part, 0);
+        let filtered = with_column(&array.slice(first, rows), |column| filter.apply_lent(column, &mut part, work));
+        selection.swap(vectors, &mut part, 0);
+        filtered??;
+    }
     Ok(())
 }
 
@@ -159,43 +171,6 @@ impl<F> fmt::Debug for Asked<F> {
     }
 }
 
-/// The values of a column that has no children as if they came from a block; strings with 32-bit offsets.
-fn copied(column: &Column<'_>) -> Result<Decoded> {
-    let bits = |lent| {
-        let mut bits = BitBuffer::default();
-        bits.extend_bits(lent);
-        bits
-    };
-    let values = match &column.values {
-        Values::Null => DecodedValues::Null,
-        Values::Bool(values) => DecodedValues::Bool(bits(*values)),
-        Values::Fixed(_, lanes) => match lanes {
-            Lanes::L8(lanes) => DecodedValues::L8(lanes.to_vec()),
-            Lanes::L16(lanes) => DecodedValues::L16(lanes.to_vec()),
-            Lanes::L32(lanes) => DecodedValues::L32(lanes.to_vec()),
-            Lanes::L64(lanes) => DecodedValues::L64(lanes.to_vec()),
-            Lanes::L128(lanes) => DecodedValues::L128(lanes.to_vec()),
-            Lanes::L256(lanes) => DecodedValues::L256(lanes.to_vec()),
-        },
-        Values::Bytes(slices) => {
-            let bytes = slices.concat();
-            if i32::try_from(bytes.len()).is_err() {
-                return Err(Error::Unsupported(format!("{} bytes of strings are asked at once", bytes.len())));
-            }
-            let ends = slices.iter().scan(0, |end, slice| {
-                *end += slice.len() as i32;
-                Some(*end)
-            });
-            let offsets = [0].into_iter().chain(ends).collect();
-            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes))
-        }
-        Values::List(..) | Values::FixedList(..) | Values::Struct(_) => {
-            return Err(Error::Unsupported("predicates on lists and structs that aren't encoded".to_owned()));
-        }
-    };
-    Ok(Decoded { rows: column.rows, validity: column.validity.map(bits), values })
-}
-
 fn in_memory(error: entasis_encoding::Error, number: usize) -> Error {
     Error::in_block(error, "cell", &format!("block {number}"), 0)
 }
@@ -204,9 +179,7 @@ fn in_memory(error: entasis_encoding::Error, number: usize) -> Error {
 mod tests {
     use arrow_array::{Float64Array, Int32Array, RecordBatch, StringArray};
     use bytes::Bytes;
-    use entasis_encoding::{
-        Comparison, FilterWork, FloatOrder, LargeValues, Like, Limits, Parts, Predicate, Scalar, digest,
-    };
+    use entasis_encoding::{Comparison, FloatOrder, LargeValues, Like, Limits, Parts, Predicate, Scalar, digest};
 
     use super::*;
     use crate::{Reader, WriteOptions, Writer, generate};
@@ -317,7 +290,7 @@ mod tests {
                 let thirds = Selection::from_bits(&(0..array.len()).map(|row| row % 3 == 0).collect());
                 let (mut encoded, mut decoded) = (thirds.clone(), thirds);
                 filter.apply(&block, &mut encoded, &mut FilterWork::default()).unwrap();
-                filter_array(&filter, &array, &mut decoded).unwrap();
+                filter_array(&filter, &array, &mut decoded, &mut FilterWork::default()).unwrap();
                 assert_eq!(encoded, decoded, "{predicate} on {}", array.data_type());
                 let selected = select_rows([(&block, &encoded)], array.data_type()).unwrap();
                 assert_eq!(selected.len(), encoded.count());

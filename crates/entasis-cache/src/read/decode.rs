@@ -16,15 +16,41 @@ use super::layout::Wanted;
 use super::object::Object;
 use crate::{CELL_ROWS, Error, Result};
 
+/// So many bytes are fetched along, rather than by another request: in the time from question to answer a store sends some megabytes.
+const ALONG_BYTES: u64 = 2 << 20;
+
+/// What is said of metadata that name other bytes than the object has.
+const OUTSIDE: &str = "ranges outside of the object";
+
 /// Bytes of a row group, fetched once for all that is decoded of them.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
     parts: Vec<(Range<u64>, Bytes)>,
+    /// All of the object, where it was read whole.
+    whole: Option<Bytes>,
+    /// Ranges that are likely to be asked for, the likeliest first, once that is known: the first request brings them along, as far as they cost
+    /// less than another one.
+    likely: Option<Vec<Range<u64>>>,
     /// Bytes that were asked of the store for it.
     pub bytes_read: u64,
 }
 
 impl Fetched {
+    /// Nothing yet; `whole` is all of the object, if that is there.
+    pub fn new(whole: Option<Bytes>) -> Self {
+        Self { whole, ..Self::default() }
+    }
+
+    /// Whether it would help to know which ranges are likely to be asked for.
+    pub fn needs_likely(&self, object: &Object) -> bool {
+        self.likely.is_none() && self.whole.is_none() && !object.is_near()
+    }
+
+    /// Sets which are, the likeliest first.
+    pub fn set_likely(&mut self, object: &Object, ranges: impl Iterator<Item = Range<u64>>) {
+        self.likely = Some(ranges.filter(|range| range.end <= object.size_bytes()).collect());
+    }
+
     /// Bytes that are held.
     pub fn held_bytes(&self) -> usize {
         self.parts.iter().map(|(_, bytes)| bytes.len()).sum()
@@ -33,11 +59,36 @@ impl Fetched {
     /// The bytes of each range, from the store as far as they aren't there.
     async fn fetch(&mut self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let lacking: Vec<Range<u64>> = ranges.iter().filter(|range| self.find(range).is_none()).cloned().collect();
-        let fetched = object.fetch(&lacking).await?;
-        self.bytes_read += lacking.iter().map(|range| range.end - range.start).sum::<u64>();
-        self.parts.extend(lacking.into_iter().zip(fetched));
+        if !lacking.is_empty() {
+            let lacking = self.with_likely(lacking, object);
+            let fetched = match &self.whole {
+                Some(whole) => cut(whole, &lacking).ok_or_else(|| Error::damaged(object.version(), OUTSIDE))?,
+                None => object.fetch(&lacking).await?,
+            };
+            self.bytes_read += lacking.iter().map(|range| range.end - range.start).sum::<u64>();
+            self.parts.extend(lacking.into_iter().zip(fetched));
+        }
         let lacks = || Error::damaged(object.version(), "bytes that were fetched aren't there");
         ranges.iter().map(|range| self.find(range).ok_or_else(lacks)).collect()
+    }
+
+    /// Some ranges, and with the first of them those that are likely to be asked for next, as far as they are worth it; ranges within these
+    /// are left out.
+    fn with_likely(&mut self, lacking: Vec<Range<u64>>, object: &Object) -> Vec<Range<u64>> {
+        let likely = self.likely.as_mut().map(std::mem::take).unwrap_or_default();
+        let (mut left, mut along) = (ALONG_BYTES, Vec::<Range<u64>>::new());
+        for range in likely.into_iter().filter(|_| !object.is_near()) {
+            let size_bytes = range.end.saturating_sub(range.start);
+            let is_asked = lacking.contains(&range) || along.contains(&range);
+            if !is_asked && size_bytes <= left {
+                left -= size_bytes;
+                along.push(range);
+            }
+        }
+        let is_along =
+            |range: &Range<u64>| along.iter().any(|along| along.start <= range.start && range.end <= along.end);
+        let alone: Vec<Range<u64>> = lacking.into_iter().filter(|range| !is_along(range)).collect();
+        along.into_iter().chain(alone).collect()
     }
 
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
@@ -46,6 +97,15 @@ impl Fetched {
         let start = usize::try_from(range.start - part.start).ok()?;
         Some(bytes.slice(start..start + usize::try_from(range.end - range.start).ok()?))
     }
+}
+
+/// Ranges of an object that is there.
+fn cut(whole: &Bytes, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
+    let cut = |range: &Range<u64>| {
+        let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+        (start <= end && end <= whole.len()).then(|| whole.slice(start..end))
+    };
+    ranges.iter().map(cut).collect()
 }
 
 /// Decodes leaves of a row group, only at `rows`, which ascend, and hands them on as they come: `lengths` rows at a time, of each leaf an

@@ -1,6 +1,6 @@
 //! An open Parquet file: one version of an object, and its metadata.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -11,7 +11,10 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData};
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataPushDecoder, ParquetStatisticsPolicy,
+    RowGroupMetaData,
+};
 
 use super::layout::Layout;
 use super::object::Object;
@@ -19,8 +22,11 @@ use super::request::ParquetRequest;
 use super::rows::ParquetRows;
 use crate::{Cache, ColumnId, Error, Result, Version};
 
-/// Bytes that opening reads from the end: the metadata of most files.
-const TAIL_BYTES: u64 = 64 * 1024;
+/// Bytes that opening reads from the end: the metadata of most files. Those of large files are larger.
+const TAIL_BYTES: RangeInclusive<u64> = 64 * 1024..=1 << 20;
+
+/// Of an object of so many bytes one is metadata, if it is about as others are.
+const BYTES_PER_TAIL_BYTE: u64 = 1024;
 
 /// What a Parquet file ends with, after the four bytes of its metadata's length.
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -73,9 +79,9 @@ impl ParquetFile {
         let metadata = match kept {
             Some(metadata) => metadata,
             None => {
-                let metadata = Arc::new(read_metadata(&object).await?);
-                let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
-                cache.footers().insert(object.version(), &metadata);
+                let (metadata, whole) = read_metadata(&object, cache.whole_bytes()).await?;
+                let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
+                cache.footers().insert(object.version(), &metadata, whole);
                 // What was there of it before is of no use any more.
                 cache.invalidate_older(object.version());
                 metadata
@@ -174,17 +180,26 @@ fn physicals(node: ColumnNode) -> Vec<Physical> {
     node.columns().iter().map(|column| column.physical.clone()).collect()
 }
 
-async fn read_metadata(object: &Object) -> Result<ParquetMetaData> {
+/// The metadata, and all of the object if it has at most `whole_bytes`.
+async fn read_metadata(object: &Object, whole_bytes: u64) -> Result<(ParquetMetaData, Option<Bytes>)> {
     let size_bytes = object.size_bytes();
-    let tail = size_bytes.saturating_sub(TAIL_BYTES)..size_bytes;
+    let is_whole = size_bytes <= whole_bytes;
+    let tail_bytes = (size_bytes / BYTES_PER_TAIL_BYTE).clamp(*TAIL_BYTES.start(), *TAIL_BYTES.end());
+    let tail = if is_whole { 0 } else { size_bytes.saturating_sub(tail_bytes) }..size_bytes;
     let bytes = object.fetch(std::slice::from_ref(&tail)).await?.pop().unwrap_or_default();
     check_tail(object, &bytes)?;
-    let mut decoder =
-        ParquetMetaDataPushDecoder::try_new(size_bytes)?.with_page_index_policy(PageIndexPolicy::Optional);
+    let whole = is_whole.then(|| bytes.clone());
+    // What nobody here asks for isn't decoded: it is most of the metadata of many columns.
+    let options = ParquetMetaDataOptions::new()
+        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
+    let mut decoder = ParquetMetaDataPushDecoder::try_new(size_bytes)?
+        .with_metadata_options(Some(Arc::new(options)))
+        .with_page_index_policy(PageIndexPolicy::Optional);
     decoder.push_range(tail, bytes)?;
     loop {
         match decoder.try_decode()? {
-            DecodeResult::Data(metadata) => return Ok(metadata),
+            DecodeResult::Data(metadata) => return Ok((metadata, whole)),
             DecodeResult::NeedsData(ranges) => {
                 let fetched = object.fetch(&ranges).await?;
                 decoder.push_ranges(ranges, fetched)?;

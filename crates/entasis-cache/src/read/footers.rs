@@ -1,7 +1,9 @@
-//! Parquet's metadata, kept by version: a query on an object that was read before decodes none.
+//! Parquet's metadata, kept by version: a query on an object that was read before decodes none. Of small objects also the bytes, until a read
+//! takes them that was to fetch them.
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::Version;
@@ -11,7 +13,21 @@ pub(crate) struct Footers {
     budget_bytes: u64,
     used_bytes: u64,
     /// What was used last comes last.
-    kept: VecDeque<(Version, ArrowReaderMetadata, u64)>,
+    kept: VecDeque<Kept>,
+}
+
+struct Kept {
+    version: Version,
+    metadata: ArrowReaderMetadata,
+    metadata_bytes: u64,
+    /// All of the object.
+    whole: Option<Bytes>,
+}
+
+impl Kept {
+    fn size_bytes(&self) -> u64 {
+        self.metadata_bytes + self.whole.as_ref().map_or(0, |whole| whole.len() as u64)
+    }
 }
 
 impl Footers {
@@ -22,33 +38,44 @@ impl Footers {
 
     /// The metadata of a version if they are there.
     pub fn get(&mut self, version: &Version) -> Option<ArrowReaderMetadata> {
-        let place = self.kept.iter().position(|(kept, ..)| kept == version)?;
+        let place = self.kept.iter().position(|kept| kept.version == *version)?;
         let found = self.kept.remove(place)?;
-        let metadata = found.1.clone();
+        let metadata = found.metadata.clone();
         self.kept.push_back(found);
         Some(metadata)
     }
 
-    /// Takes in the metadata of a version, which replace those of others of its object; what was used longest ago goes.
-    pub fn insert(&mut self, version: &Version, metadata: &ArrowReaderMetadata) {
-        let size_bytes = metadata.metadata().memory_size() as u64;
+    /// Takes in the metadata of a version, and its bytes if there is room, which replace those of others of its object; what was used longest
+    /// ago goes.
+    pub fn insert(&mut self, version: &Version, metadata: &ArrowReaderMetadata, whole: Option<Bytes>) {
+        let metadata_bytes = metadata.metadata().memory_size() as u64;
         self.remove(|kept| kept.object() == version.object());
-        if size_bytes > self.budget_bytes {
+        if metadata_bytes > self.budget_bytes {
             return;
         }
-        while self.used_bytes + size_bytes > self.budget_bytes {
-            let Some((.., size_bytes)) = self.kept.pop_front() else { break };
-            self.used_bytes -= size_bytes;
+        let whole = whole.filter(|whole| metadata_bytes + whole.len() as u64 <= self.budget_bytes);
+        let kept = Kept { version: version.clone(), metadata: metadata.clone(), metadata_bytes, whole };
+        while self.used_bytes + kept.size_bytes() > self.budget_bytes {
+            let Some(gone) = self.kept.pop_front() else { break };
+            self.used_bytes -= gone.size_bytes();
         }
-        self.used_bytes += size_bytes;
-        self.kept.push_back((version.clone(), metadata.clone(), size_bytes));
+        self.used_bytes += kept.size_bytes();
+        self.kept.push_back(kept);
+    }
+
+    /// All bytes of an object, if they are there: once.
+    pub fn take_whole(&mut self, version: &Version) -> Option<Bytes> {
+        let kept = self.kept.iter_mut().find(|kept| kept.version == *version)?;
+        let whole = kept.whole.take()?;
+        self.used_bytes -= whole.len() as u64;
+        Some(whole)
     }
 
     fn remove(&mut self, is_one: impl Fn(&Version) -> bool) {
         let used_bytes = &mut self.used_bytes;
-        self.kept.retain(|(version, _, size_bytes)| {
-            let stays = !is_one(version);
-            *used_bytes -= if stays { 0 } else { *size_bytes };
+        self.kept.retain(|kept| {
+            let stays = !is_one(&kept.version);
+            *used_bytes -= if stays { 0 } else { kept.size_bytes() };
             stays
         });
     }
@@ -83,17 +110,35 @@ mod tests {
         let each = metadata.metadata().memory_size() as u64;
         let mut footers = Footers::new(2 * each);
         for path in ["x", "y"] {
-            footers.insert(&version(path, "1"), &metadata);
+            footers.insert(&version(path, "1"), &metadata, None);
         }
         assert!(footers.get(&version("x", "1")).is_some());
-        footers.insert(&version("z", "1"), &metadata);
+        footers.insert(&version("z", "1"), &metadata, None);
         assert!(footers.get(&version("y", "1")).is_none(), "x was used after it");
-        footers.insert(&version("x", "2"), &metadata);
+        footers.insert(&version("x", "2"), &metadata, None);
         assert!(footers.get(&version("x", "1")).is_none() && footers.get(&version("x", "2")).is_some());
         assert!(footers.get(&version("z", "1")).is_some());
         assert_eq!(footers.used_bytes, 2 * each);
         let mut none = Footers::new(each - 1);
-        none.insert(&version("x", "1"), &metadata);
+        none.insert(&version("x", "1"), &metadata, None);
         assert!(none.get(&version("x", "1")).is_none() && none.used_bytes == 0);
+    }
+
+    #[test]
+    fn bytes_are_taken_once_and_count() {
+        let (metadata, whole) = (metadata(), Bytes::from_static(b"all of it"));
+        let each = metadata.metadata().memory_size() as u64;
+        let mut footers = Footers::new(2 * each + 9);
+        footers.insert(&version("x", "1"), &metadata, Some(whole.clone()));
+        footers.insert(&version("y", "1"), &metadata, None);
+        assert_eq!(footers.used_bytes, 2 * each + 9);
+        assert_eq!(footers.take_whole(&version("x", "2")), None, "another version's");
+        assert_eq!(footers.take_whole(&version("x", "1")), Some(whole.clone()));
+        assert_eq!((footers.take_whole(&version("x", "1")), footers.used_bytes), (None, 2 * each));
+        footers.insert(&version("z", "1"), &metadata, Some(whole.clone()));
+        assert!(footers.get(&version("x", "1")).is_none() && footers.used_bytes == 2 * each + 9);
+        let mut tight = Footers::new(each + 8);
+        tight.insert(&version("x", "1"), &metadata, Some(whole));
+        assert!(tight.get(&version("x", "1")).is_some() && tight.take_whole(&version("x", "1")).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -27,6 +28,8 @@ pub(crate) struct Object {
     url: Arc<str>,
     meta: ObjectMeta,
     version: Version,
+    /// Requests are answered by a file of this machine: known from the first on.
+    is_near: Arc<AtomicBool>,
 }
 
 impl Object {
@@ -39,7 +42,7 @@ impl Object {
     /// The version that the store described so.
     pub fn found(store: Arc<dyn ObjectStore>, url: Arc<str>, meta: ObjectMeta) -> Self {
         let version = Version::of(url.clone(), &meta);
-        Self { store, url, meta, version }
+        Self { store, url, meta, version, is_near: Arc::default() }
     }
 
     /// What the store said of it.
@@ -53,6 +56,11 @@ impl Object {
 
     pub fn size_bytes(&self) -> u64 {
         self.meta.size
+    }
+
+    /// Whether requests cost next to nothing, as far as is known.
+    pub fn is_near(&self) -> bool {
+        self.is_near.load(Relaxed)
     }
 
     /// The bytes of each range, in their order. Near ones are fetched together.
@@ -94,6 +102,7 @@ impl Object {
         // What isn't a stream is a local file, which can be written in place after it was opened: what was read is what was asked for only if
         // it is still the same.
         let is_stream = matches!(result.payload, GetResultPayload::Stream(_));
+        self.is_near.store(!is_stream, Relaxed);
         let bytes = result.bytes().await.map_err(|error| self.said(error));
         if !is_stream {
             let found = head(&*self.store, &self.meta.location).await.map_err(|error| self.said(error))?;

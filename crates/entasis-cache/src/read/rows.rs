@@ -1,12 +1,15 @@
 //! The rows of a file for which a condition holds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
 use entasis::scan::Condition;
 use entasis_encoding::Selection;
+use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::condition::{Conjunct, Held, Prepared, Work, held_cell, invalid};
 use super::decode::{Fetched, decode, rows_of};
@@ -31,6 +34,8 @@ pub struct ParquetRows {
     outputs: BTreeSet<usize>,
     conjuncts: Vec<Conjunct>,
     row_groups: VecDeque<usize>,
+    /// All bytes of the object, if it was read whole.
+    whole: Option<Bytes>,
     group: Option<Group>,
     ready: VecDeque<RecordBatch>,
     batch_rows: usize,
@@ -84,12 +89,14 @@ impl ParquetRows {
         if let Some(row_group) = row_groups.iter().find(|&&row_group| row_group >= count) {
             return Err(invalid(format!("row group {row_group} of {count}")));
         }
+        let whole = inner.cache.footers().take_whole(file.version());
         let mut rows = Self {
             schema,
             outputs: columns.iter().flat_map(|column| column.leaves.iter().copied()).collect(),
             columns,
             conjuncts: Vec::new(),
             row_groups: row_groups.into(),
+            whole,
             group: None,
             ready: VecDeque::new(),
             batch_rows: request.batch_rows,
@@ -207,7 +214,8 @@ impl ParquetRows {
             Some(_) => 1,
             None => usize::try_from(WINDOW_BYTES * pieces as u64 / bytes.max(1)).unwrap_or(pieces).max(1),
         };
-        let (fetched, held, picked, passed) = (Fetched::default(), Held::new(), BTreeMap::new(), VecDeque::new());
+        let fetched = Fetched::new(self.whole.clone());
+        let (held, picked, passed) = (Held::new(), BTreeMap::new(), VecDeque::new());
         Ok(Group { number, rows, next: 0, window, fetched, held, picked, passed })
     }
 
@@ -297,6 +305,7 @@ impl ParquetRows {
                 let start = piece * CELL_ROWS;
                 selections[piece].iter().map(move |row| start + row..start + row + 1)
             });
+            self.expect(group);
             let (mut places, picked) = (pieces.iter(), &mut group.picked);
             decode(&self.file.0, &mut group.fetched, group.number, &leaves, alive, lengths, |arrays| {
                 let piece = places.next().copied().unwrap_or_default();
@@ -307,6 +316,22 @@ impl ParquetRows {
             self.metrics.pieces_selected += (pieces.len() * leaves.len()) as u64;
         }
         Ok(())
+    }
+
+    /// Tells what is fetched of the row group which columns are lacking, in the order in which they will be asked for.
+    fn expect(&self, group: &mut Group) {
+        let inner = &self.file.0;
+        if !group.fetched.needs_likely(&inner.object) {
+            return;
+        }
+        let parquet = self.file.metadata().row_group(group.number);
+        let asked = self.conjuncts.iter().map(Conjunct::leaves).chain([&self.outputs]);
+        let (number, pieces) = (group.number, group.pieces());
+        let is_there = |leaf: usize, piece| inner.cache.contains(&self.id(number, leaf, piece));
+        let lacks = |leaf: &usize| (0..pieces).any(|piece| !is_there(*leaf, piece));
+        let lacking = asked.map(|leaves| leaves.iter().copied().filter(lacks).collect());
+        let likely = lacking.flat_map(|leaves: BTreeSet<usize>| inner.layout.wanted(&leaves).parquet);
+        group.fetched.set_likely(&inner.object, likely.filter_map(|leaf| bytes_of(parquet.column(leaf))));
     }
 
     /// Brings cells into what is held: from the cache, from others who decode them, or whole from Parquet. What is to be decoded here is
@@ -333,6 +358,7 @@ impl ParquetRows {
                 let rows = group.rows;
                 let ranges = pieces.iter().map(|&piece| piece_rows(rows, piece));
                 let lengths = ranges.clone().map(|range| range.len()).collect();
+                self.expect(group);
                 let (mut places, held, duties) = (pieces.iter(), &mut group.held, &mut duties);
                 let decoded = &mut self.metrics.cells_decoded;
                 decode(&self.file.0, &mut group.fetched, group.number, &leaves, ranges, lengths, |arrays| {
@@ -390,8 +416,14 @@ impl ParquetRows {
     }
 }
 
+/// Where a column of a row group lies, if its metadata say so.
+fn bytes_of(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let start = u64::try_from(column.dictionary_page_offset().unwrap_or(column.data_page_offset())).ok()?;
+    Some(start..start.checked_add(u64::try_from(column.compressed_size()).ok()?)?)
+}
+
 /// The rows of a piece of a row group.
-fn piece_rows(rows: usize, piece: usize) -> std::ops::Range<usize> {
+fn piece_rows(rows: usize, piece: usize) -> Range<usize> {
     piece * CELL_ROWS..rows.min((piece + 1) * CELL_ROWS)
 }
 

@@ -18,9 +18,9 @@ pub fn cell(version: &str, leaf: usize, piece: usize) -> CellId {
     CellId { column: ColumnId { version, leaf }, row_group: 0, piece }
 }
 
-/// A budget, and no threads.
+/// A budget, and no threads. Objects are so small that they would be read whole.
 pub fn options(memory_bytes: u64) -> CacheOptions {
-    CacheOptions { memory_bytes, transcoders: 0, ..CacheOptions::default() }
+    CacheOptions { memory_bytes, whole_bytes: 0, transcoders: 0, ..CacheOptions::default() }
 }
 
 /// Numbers that look random (SplitMix64).

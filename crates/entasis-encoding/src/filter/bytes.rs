@@ -149,6 +149,9 @@ impl BytesTest {
     /// Calls `push` with whether each of the strings `value(0)`, `value(1)`, … up to `count` passes.
     pub fn each<'v>(&self, count: usize, value: impl Fn(usize) -> &'v [u8], mut push: impl FnMut(bool)) {
         // What is asked most is asked without looking each time what it is.
+        if let Some(empty) = self.of_empty() {
+            return (0..count).for_each(|row| push(value(row).is_empty() == empty));
+        }
         match &self.kind {
             Kind::Equal(literal) => (0..count).for_each(|row| push((value(row) == literal.as_slice()) != self.negated)),
             _ => (0..count).for_each(|row| push(self.holds(value(row)))),

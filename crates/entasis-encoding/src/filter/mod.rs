@@ -14,6 +14,7 @@ mod coded_cuts;
 mod coded_tests;
 mod cuts;
 mod intervals;
+mod lent;
 mod pattern;
 mod plain;
 
