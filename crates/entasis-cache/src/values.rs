@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
-use arrow_cast::cast;
+use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
 use bytes::Bytes;
@@ -247,7 +247,11 @@ impl Cell {
             return self.select(selection);
         }
         match &self.values {
-            Values::Arrow(_) => Ok(cast(&self.select(selection)?, data_type).map_err(entasis::Error::from)?),
+            Values::Arrow(_) => {
+                // What can't be cast is an error, as it is where it is decoded, and no null.
+                let options = CastOptions { safe: false, ..CastOptions::default() };
+                Ok(cast_with_options(&self.select(selection)?, data_type, &options).map_err(entasis::Error::from)?)
+            }
             Values::Encoded(encoded) => self.select_encoded(encoded, selection, data_type),
         }
     }

@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use arrow_schema::DataType;
 use common::{cell, options};
 use entasis_cache::policy::PolicyKind;
 use entasis_cache::{
     CELL_OVERHEAD_BYTES, CELL_ROWS, Cache, CacheOptions, CellId, Error, Event, Lookup, Observer, State, Statistics,
 };
-use entasis_encoding::digest;
+use entasis_encoding::{Selection, digest};
 
 /// Numbers that blocks hold in much less room.
 fn numbers(first: i64, rows: usize) -> ArrayRef {
@@ -130,6 +131,22 @@ fn cells_become_the_blocks_of_a_file() {
     assert_eq!((statistics.transcoded, statistics.encoded_cells, statistics.arrow_cells), (3, 3, 0));
     assert!(statistics.transcoded_to_bytes * 4 < statistics.transcoded_from_bytes);
     assert_eq!(statistics.used_bytes, statistics.transcoded_to_bytes);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_as_text_in_either_state() {
+    let values = (0..5_000u32).map(|row| if row % 9 == 0 { vec![0xFF, 0xFE, row as u8] } else { vec![b'a'; 20] });
+    let cache = Cache::new(options(64 << 20)).unwrap();
+    let id = cell("a", 0, 0);
+    fill(&cache, &id, Arc::new(BinaryArray::from_iter_values(values)));
+    let all = Selection::all(5_000);
+    for expected in [State::Arrow, State::Encoded] {
+        let found = cache.get(&id).unwrap();
+        assert_eq!(found.state(), expected);
+        assert!(found.select_as(&all, &DataType::Utf8).is_err(), "{expected:?}");
+        assert_eq!(found.select_as(&all, &DataType::LargeBinary).unwrap().null_count(), 0);
+        cache.transcode_one();
+    }
 }
 
 /// The digests of the blocks of a file whose row group holds these rows alone.

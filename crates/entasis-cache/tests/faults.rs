@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::thread;
 
+use bytes::Bytes;
 use common::flaky::Flaky;
 use common::{Random, file, options};
 use entasis::scan::Condition;
@@ -22,6 +23,7 @@ use futures::executor::block_on;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::file::metadata::ParquetMetaDataReader;
 
 const ROWS: usize = 5_000;
 
@@ -163,6 +165,25 @@ fn every_truncation_and_many_damages_of_a_file_give_rows_or_errors() {
     for length in (0..bytes.len()).step_by(11) {
         assert!(read(bytes[..length].to_vec()).is_err(), "{length} bytes");
     }
+    // Numbers of the metadata become negative by their lowest bit: places before the first byte.
+    let is_negative = |bytes: &[u8]| {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(bytes));
+        let chunks = metadata.iter().flat_map(|metadata| metadata.row_groups()).flat_map(|group| group.columns());
+        chunks.into_iter().any(|chunk| {
+            let start = chunk.dictionary_page_offset().unwrap_or(0).min(chunk.data_page_offset());
+            start.min(chunk.compressed_size()) < 0
+        })
+    };
+    let mut negative = 0;
+    for place in 4..bytes.len() - 8 {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1;
+        if is_negative(&damaged) {
+            negative += 1;
+            assert!(read(damaged).is_err(), "byte {place}");
+        }
+    }
+    assert!(negative > 0);
     // The length of the metadata, which everything else is found by.
     for place in bytes.len() - 8..bytes.len() {
         let mut damaged = bytes.clone();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use datafusion::{
-    arrow::compute::cast,
+    arrow::compute::{CastOptions, cast_with_options},
     common::{DataFusionError, Result, ScalarValue},
     logical_expr::Operator,
     physical_expr::{
@@ -26,7 +26,7 @@ use entasis::{
 
 use crate::needed::{Needed, column_path};
 
-/// Arrow's kernels compare floats so.
+/// The engine compares floats so, but that zeros are equal: see [`compared`].
 const ORDER: FloatOrder = FloatOrder::Total;
 
 /// Why an expression on the columns of `table` is better left to the engine; `None` if the scan takes it, all of it.
@@ -179,8 +179,7 @@ impl Translation {
             return Some(Condition::Always(false));
         }
         let comparison = if negated { opposite(comparison) } else { comparison };
-        let predicate = Predicate::Compare(comparison, scalar(literal, data_type)?, ORDER);
-        Some(Condition::Column { path, predicate })
+        Some(Condition::Column { path, predicate: compared(comparison, scalar(literal, data_type)?) })
     }
 
     fn in_list(&self, list: &InListExpr, negated: bool) -> Option<Condition> {
@@ -259,6 +258,24 @@ fn is_binary(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
+/// A comparison as the engine makes it: floats in the total order, in which the two zeros are neighbours, but both zeros alike. (Lists are
+/// looked through bit by bit.)
+fn compared(comparison: Comparison, literal: Scalar) -> Predicate {
+    let (low, high) = (Scalar::Float(-0.0), Scalar::Float(0.0));
+    match (comparison, literal) {
+        (Comparison::Equal | Comparison::NotEqual, Scalar::Float(0.0)) => {
+            Predicate::Between { low, high, negated: comparison == Comparison::NotEqual, order: ORDER }
+        }
+        (Comparison::Less | Comparison::GreaterOrEqual, Scalar::Float(0.0)) => {
+            Predicate::Compare(comparison, low, ORDER)
+        }
+        (Comparison::LessOrEqual | Comparison::Greater, Scalar::Float(0.0)) => {
+            Predicate::Compare(comparison, high, ORDER)
+        }
+        (comparison, literal) => Predicate::Compare(comparison, literal, ORDER),
+    }
+}
+
 fn literal_of(expression: &Arc<dyn PhysicalExpr>) -> Option<&ScalarValue> {
     expression.downcast_ref::<Literal>().map(Literal::value)
 }
@@ -329,7 +346,11 @@ impl Evaluated {
         let mut columns = Vec::with_capacity(self.types.len());
         for ((array, field), data_type) in batch.columns().iter().zip(schema.fields()).zip(&self.types) {
             fields.push(field.as_ref().clone().with_data_type(data_type.clone()));
-            columns.push(if array.data_type() == data_type { array.clone() } else { cast(array, data_type)? });
+            columns.push(match array.data_type() == data_type {
+                true => array.clone(),
+                // What can't be cast is an error, and no null.
+                false => cast_with_options(array, data_type, &CastOptions { safe: false, ..CastOptions::default() })?,
+            });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;

@@ -80,6 +80,7 @@ impl ParquetFile {
             Some(metadata) => metadata,
             None => {
                 let (metadata, whole) = read_metadata(&object, cache.whole_bytes()).await?;
+                check_places(&object, &metadata)?;
                 let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
                 cache.footers().insert(object.version(), &metadata, whole);
                 // What was there of it before is of no use any more.
@@ -207,6 +208,20 @@ async fn read_metadata(object: &Object, whole_bytes: u64) -> Result<(ParquetMeta
             DecodeResult::Finished => return Err(Error::damaged(object.version(), "no metadata")),
         }
     }
+}
+
+/// Refuses places before the object's start: arrow-rs takes for granted that nobody writes them.
+fn check_places(object: &Object, metadata: &ParquetMetaData) -> Result<()> {
+    for (row_group, group) in metadata.row_groups().iter().enumerate() {
+        for (leaf, chunk) in group.columns().iter().enumerate() {
+            let start = chunk.dictionary_page_offset().unwrap_or(0).min(chunk.data_page_offset());
+            if start.min(chunk.compressed_size()) < 0 {
+                let what = format!("its metadata place leaf {leaf} of row group {row_group} before its first byte");
+                return Err(Error::damaged(object.version(), what));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what can't be Parquet's end before arrow-rs counts with it.

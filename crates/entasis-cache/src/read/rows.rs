@@ -207,12 +207,13 @@ impl ParquetRows {
         let parquet = self.file.0.layout.wanted(&leaves).parquet;
         let size_of = |&leaf: &usize| u64::try_from(group.column(leaf).uncompressed_size()).unwrap_or(0);
         // Arrays have at least a few bytes for each row, however well Parquet packs them.
-        let bytes: u64 = parquet.iter().map(|leaf| size_of(leaf).max(rows as u64 * 8)).sum();
+        let bytes: u64 =
+            parquet.iter().map(|leaf| size_of(leaf).max((rows as u64).saturating_mul(8))).fold(0, u64::saturating_add);
         let pieces = rows.div_ceil(CELL_ROWS);
         // Whoever wants but a few rows begins with little.
         let window = match self.left {
             Some(_) => 1,
-            None => usize::try_from(WINDOW_BYTES * pieces as u64 / bytes.max(1)).unwrap_or(pieces).max(1),
+            None => usize::try_from(WINDOW_BYTES.saturating_mul(pieces as u64) / bytes.max(1)).unwrap_or(pieces).max(1),
         };
         let fetched = Fetched::new(self.whole.clone());
         let (held, picked, passed) = (Held::new(), BTreeMap::new(), VecDeque::new());

@@ -57,6 +57,8 @@ impl Staged {
 
     fn remove(&mut self, cell: &CellId) -> Option<Waiting> {
         let waiting = self.cells.remove(cell)?;
+        // It may come again before the writer has got to it.
+        self.queue.retain(|queued| queued != cell);
         self.size_bytes -= waiting.holdings.size_bytes();
         Some(waiting)
     }
