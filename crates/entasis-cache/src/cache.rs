@@ -9,7 +9,7 @@ use entasis_encoding::EncodeOptions;
 use crate::disk::{self, DiskOptions, Folder, Place};
 use crate::flight::Flight;
 use crate::policy::{Policy, PolicyKind};
-use crate::read::{Footers, Sparse};
+use crate::read::{Footers, Pages, Sparse};
 use crate::shelf::{Found, Shelf};
 use crate::statistics::{ColumnUse, Observer, Statistics};
 use crate::sync::thread::{self, JoinHandle};
@@ -34,6 +34,8 @@ pub struct CacheOptions {
     pub transcoders: usize,
     /// Cores that transcoding leaves to queries that are [inside](Cache::enter): as many as the machine has.
     pub cores: usize,
+    /// As what cells of Parquet files come in: [`Arrival::Pages`].
+    pub arrival: Arrival,
     /// Cells that may wait to be transcoded: 4,096. Others are queued when they are next asked for.
     pub queue_cells: usize,
     /// Where cells go that have to leave memory as blocks: nowhere.
@@ -42,6 +44,17 @@ pub struct CacheOptions {
     pub encode: EncodeOptions,
     /// Who is told what happens: nobody.
     pub observer: Option<Arc<dyn Observer>>,
+}
+
+/// As what cells of Parquet files come in, before they are blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arrival {
+    /// As the pages that were fetched: little memory, and a query that is the first pays hardly more than without the cache; the next pays for
+    /// decoding again, unless they are blocks by then.
+    #[default]
+    Pages,
+    /// As arrays, decoded: much memory, which takes its time to be had; the next query gets them as they are.
+    Arrays,
 }
 
 impl Default for CacheOptions {
@@ -54,6 +67,7 @@ impl Default for CacheOptions {
             policy: PolicyKind::default(),
             transcoders: cores.min(4),
             cores,
+            arrival: Arrival::default(),
             queue_cells: 4_096,
             disk: None,
             encode: EncodeOptions::default(),
@@ -83,6 +97,7 @@ pub(crate) struct Shared {
     pub encode: EncodeOptions,
     pub cores: usize,
     whole_bytes: u64,
+    arrival: Arrival,
     observer: Option<Arc<dyn Observer>>,
     footers: Mutex<Footers>,
     sparse: Mutex<Sparse>,
@@ -172,6 +187,7 @@ impl Cache {
             encode: options.encode,
             cores: options.cores,
             whole_bytes: options.whole_bytes,
+            arrival: options.arrival,
             observer: options.observer,
             footers: Mutex::new(Footers::new(options.metadata_bytes)),
             sparse: Mutex::default(),
@@ -207,6 +223,16 @@ impl Cache {
     /// Whether the cell is there; it doesn't count as used.
     pub fn contains(&self, cell: &CellId) -> bool {
         self.shared.lock().contains(cell)
+    }
+
+    /// Whether the cell is there and answers without pages being decoded.
+    pub(crate) fn answers(&self, cell: &CellId) -> bool {
+        self.shared.lock().answers(cell)
+    }
+
+    /// As what cells of Parquet files come in.
+    pub(crate) fn arrival(&self) -> Arrival {
+        self.shared.arrival
     }
 
     /// What is kept of Parquet's metadata.
@@ -380,6 +406,11 @@ impl Fill {
     /// More rows than a cell has; the cell is given up then.
     pub fn complete(self, array: ArrayRef) -> Result<Cell> {
         Ok(self.end(array, true)?.0)
+    }
+
+    /// Hands the pages of the cell to those who wait, and to the cache if there is room.
+    pub(crate) fn complete_pages(self, pages: Pages) -> Cell {
+        self.hand_over(Values::Pages(Arc::new(pages)), true).0
     }
 
     /// Hands bytes of an object to those who wait, and to the cache if there is room.

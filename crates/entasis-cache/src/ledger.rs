@@ -36,10 +36,15 @@ impl Holdings {
         Self::once(allocations)
     }
 
+    /// Allocations by their addresses and bytes.
+    pub fn new(allocations: impl IntoIterator<Item = (usize, u64)>) -> Self {
+        let allocation = |(address, size_bytes)| Allocation { address, size_bytes };
+        Self::once(allocations.into_iter().map(allocation).collect())
+    }
+
     /// Bytes, none of which is a slice of others.
     pub fn of_bytes<'a>(all: impl IntoIterator<Item = &'a Bytes>) -> Self {
-        let allocation = |bytes: &Bytes| Allocation { address: bytes.as_ptr().addr(), size_bytes: bytes.len() as u64 };
-        Self::once(all.into_iter().map(allocation).collect())
+        Self::new(all.into_iter().map(|bytes| (bytes.as_ptr().addr(), bytes.len() as u64)))
     }
 
     fn once(mut allocations: Vec<Allocation>) -> Self {
@@ -73,6 +78,19 @@ impl Ledger {
     pub fn added_bytes(&self, holdings: &Holdings) -> u64 {
         let new = holdings.0.iter().filter(|allocation| !self.allocations.contains_key(&allocation.address));
         CELL_OVERHEAD_BYTES + new.map(|allocation| allocation.size_bytes).sum::<u64>()
+    }
+
+    /// Bytes that cells would hold if one of them held `after` instead of `before`.
+    pub fn used_bytes_after(&self, before: &Holdings, after: &Holdings) -> u64 {
+        let stays = |allocation: &Allocation| {
+            let cells = self.allocations.get(&allocation.address).map_or(0, |(cells, _)| *cells);
+            let is_in = |holdings: &Holdings| holdings.0.iter().any(|other| other.address == allocation.address);
+            cells > usize::from(is_in(before))
+        };
+        let own = |holdings: &Holdings| -> u64 {
+            holdings.0.iter().filter(|allocation| !stays(allocation)).map(|allocation| allocation.size_bytes).sum()
+        };
+        self.used_bytes - own(before) + own(after)
     }
 
     /// A cell comes in.
@@ -145,6 +163,15 @@ mod tests {
         }
         let owns: u64 = cells.iter().map(|cell| cell.size_bytes() - shared).sum();
         assert_eq!(ledger.used_bytes(), owns + shared);
+        for (before, after) in
+            [(&cells[0], &cells[1]), (&cells[1], &Holdings::of_array(&Int64Array::from(vec![1; 99])))]
+        {
+            let mut swapped = Ledger::default();
+            cells.iter().for_each(|cell| swapped.add(cell));
+            swapped.remove(before);
+            swapped.add(after);
+            assert_eq!(ledger.used_bytes_after(before, after), swapped.used_bytes());
+        }
         ledger.remove(&cells[0]);
         assert_eq!(ledger.used_bytes(), owns + shared - (cells[0].size_bytes() - shared));
         ledger.remove(&cells[2]);

@@ -54,7 +54,7 @@ mod transcode;
 mod values;
 mod version;
 
-pub use cache::{Cache, CacheOptions, Fill, Inside, Lookup, Pin};
+pub use cache::{Arrival, Cache, CacheOptions, Fill, Inside, Lookup, Pin};
 pub use cell::{CELL_ROWS, CellId, ColumnId};
 pub use disk::{DISK_CELL_OVERHEAD_BYTES, DiskOptions};
 pub use error::{Error, Result};

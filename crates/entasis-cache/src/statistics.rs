@@ -13,6 +13,10 @@ pub struct Statistics {
     pub budget_bytes: u64,
     /// Bytes that it holds, what is shared counted once.
     pub used_bytes: u64,
+    /// Cells as pages of Parquet.
+    pub pages_cells: usize,
+    /// Bytes of those, each by itself: what cells of a column share counts for each.
+    pub pages_bytes: u64,
     /// Cells as Arrow arrays.
     pub arrow_cells: usize,
     /// Bytes of those, each by itself.
@@ -27,30 +31,34 @@ pub struct Statistics {
     pub queued_cells: usize,
     /// Cells that somebody is decoding.
     pub filling_cells: usize,
+    /// Askers that found their cell as pages, and decoded them.
+    pub pages_hits: u64,
     /// Askers that found their cell as an array.
     pub arrow_hits: u64,
     /// Askers that found their cell as blocks.
     pub encoded_hits: u64,
-    /// Askers that had to decode.
+    /// Askers that had to fetch or decode.
     pub misses: u64,
-    /// Askers that waited for another one to decode.
+    /// Askers that waited for another one that did.
     pub waits: u64,
-    /// Cells that were decoded.
+    /// Cells that were fetched or decoded.
     pub filled: u64,
     /// Cells that their askers gave up, by an error or by being cancelled.
     pub abandoned: u64,
-    /// Decoded cells for which there was no room.
+    /// Of those, cells for which there was no room.
     pub rejected: u64,
     /// Cells that were transcoded.
     pub transcoded: u64,
-    /// Bytes of those as arrays.
+    /// Bytes of those before.
     pub transcoded_from_bytes: u64,
     /// Bytes of those as blocks.
     pub transcoded_to_bytes: u64,
     /// Time that threads spent on that, in nanoseconds.
     pub transcoding_ns: u64,
-    /// Cells that stay arrays: their blocks would be larger, or there are none for their type.
+    /// Cells that are arrays for good: their blocks would be larger, or there are none for their type.
     pub kept_as_arrow: u64,
+    /// Cells that were dropped because their pages couldn't be decoded.
+    pub undecodable: u64,
     /// Cells that weren't queued for transcoding because too many were.
     pub not_queued: u64,
     /// Cells that had to go.
@@ -98,6 +106,8 @@ pub struct Statistics {
 pub struct ColumnUse {
     /// The column.
     pub column: ColumnId,
+    /// Cells as pages of Parquet.
+    pub pages_cells: usize,
     /// Cells as Arrow arrays.
     pub arrow_cells: usize,
     /// Cells as blocks.
@@ -113,7 +123,7 @@ pub struct ColumnUse {
 impl ColumnUse {
     pub(crate) fn nothing_of(column: &ColumnId) -> Self {
         let column = column.clone();
-        Self { column, arrow_cells: 0, encoded_cells: 0, size_bytes: 0, disk_cells: 0, disk_bytes: 0 }
+        Self { column, pages_cells: 0, arrow_cells: 0, encoded_cells: 0, size_bytes: 0, disk_cells: 0, disk_bytes: 0 }
     }
 }
 
@@ -128,24 +138,24 @@ pub enum Event {
         /// In this state.
         state: State,
     },
-    /// It was asked for, and its asker is to decode it.
+    /// It was asked for, and its asker is to fetch or decode it.
     Miss {
         /// The cell.
         cell: CellId,
     },
-    /// It was asked for while somebody else decodes it.
+    /// It was asked for while somebody else does that.
     Wait {
         /// The cell.
         cell: CellId,
     },
-    /// It was decoded and came in.
+    /// It was fetched or decoded, and came in.
     Filled {
         /// The cell.
         cell: CellId,
         /// Its bytes.
         size_bytes: u64,
     },
-    /// It was decoded, and there was no room for it.
+    /// It was fetched or decoded, and there was no room for it.
     Rejected {
         /// The cell.
         cell: CellId,
@@ -161,14 +171,14 @@ pub enum Event {
     Transcoded {
         /// The cell.
         cell: CellId,
-        /// Bytes as an array.
+        /// Bytes before.
         from_bytes: u64,
         /// Bytes as blocks.
         to_bytes: u64,
         /// How long that took.
         elapsed: Duration,
     },
-    /// It was encoded, and stays an array: its blocks would be larger, or it has none.
+    /// It was encoded, and is an array for good: its blocks would be larger, or it has none.
     KeptAsArrow {
         /// The cell.
         cell: CellId,

@@ -1,9 +1,10 @@
-//! Arrays become blocks, in the background.
+//! What queries read becomes blocks, in the background.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use crate::cache::Shared;
+use crate::ledger::Holdings;
 use crate::shelf::{Job, Shelf};
 use crate::values::{Encoded, Values};
 
@@ -49,12 +50,22 @@ fn may_work(shelf: &Shelf, cores: usize) -> bool {
 }
 
 fn transcode(shared: &Shared, job: &Job) {
-    let Values::Arrow(array) = &job.values else { return };
     let start = Instant::now();
-    // Whatever the reason, an array that has no blocks stays what it is, and answers as before.
-    let encoded = Encoded::new(array, &shared.encode).ok().map(|encoded| Values::Encoded(Arc::new(encoded)));
+    let array = match &job.values {
+        Values::Arrow(array) => Ok(array.clone()),
+        Values::Pages(pages) => pages.decode(),
+        Values::Encoded(_) => return,
+    };
+    // Whatever the reason, an array that has no blocks, or smaller ones, stays what it is, and answers as before. What pages that
+    // can't be decoded are about is for the next asker to say.
+    let values = array.ok().map(|array| match Encoded::new(&array, &shared.encode) {
+        Ok(encoded) if encoded.holdings().size_bytes() < Holdings::of_array(&array).size_bytes() => {
+            Values::Encoded(Arc::new(encoded))
+        }
+        _ => Values::Arrow(array),
+    });
     let elapsed = start.elapsed();
-    shared.change(|shelf| shelf.finish_job(job, encoded, elapsed));
+    shared.change(|shelf| shelf.finish_job(job, values, elapsed));
 }
 
 /// A thread that transcodes.

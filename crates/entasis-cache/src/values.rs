@@ -17,20 +17,24 @@ use entasis_encoding::{
 };
 
 use crate::ledger::Holdings;
+use crate::read::Pages;
 use crate::{Error, Result};
 
 /// The state of a cell that is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
+    /// As the source has it: pages of Parquet, which an asker decodes.
+    Pages,
     /// As it was decoded from the source.
     Arrow,
     /// As blocks.
     Encoded,
 }
 
-/// The values of a cell in either state. Cheap to clone.
+/// The values of a cell in any state. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum Values {
+    Pages(Arc<Pages>),
     Arrow(ArrayRef),
     Encoded(Arc<Encoded>),
 }
@@ -38,6 +42,7 @@ pub(crate) enum Values {
 impl Values {
     pub fn state(&self) -> State {
         match self {
+            Values::Pages(_) => State::Pages,
             Values::Arrow(_) => State::Arrow,
             Values::Encoded(_) => State::Encoded,
         }
@@ -45,10 +50,9 @@ impl Values {
 
     pub fn holdings(&self) -> Holdings {
         match self {
+            Values::Pages(pages) => pages.holdings(),
             Values::Arrow(array) => Holdings::of_array(array),
-            Values::Encoded(encoded) => {
-                Holdings::of_bytes(encoded.blocks.iter().flat_map(|block| [&block.bytes, &block.large]))
-            }
+            Values::Encoded(encoded) => encoded.holdings(),
         }
     }
 }
@@ -133,6 +137,10 @@ impl Encoded {
         }
     }
 
+    pub fn holdings(&self) -> Holdings {
+        Holdings::of_bytes(self.blocks.iter().flat_map(|block| [&block.bytes, &block.large]))
+    }
+
     fn open(&self) -> Result<Vec<Block>> {
         let opened: entasis_encoding::Result<Vec<Block>> = self.blocks.iter().map(EncodedBlock::open).collect();
         Ok(opened.map_err(entasis::Error::from)?)
@@ -158,16 +166,27 @@ impl LargeValues for Region {
 pub struct Cell {
     values: Values,
     blocks: OnceLock<Vec<Block>>,
+    /// What pages were decoded to.
+    array: OnceLock<ArrayRef>,
 }
 
 impl Cell {
     pub(crate) fn new(values: Values) -> Self {
-        Self { values, blocks: OnceLock::new() }
+        Self { values, blocks: OnceLock::new(), array: OnceLock::new() }
+    }
+
+    /// Its pages, if it is such, and was not decoded yet.
+    pub(crate) fn pages(&self) -> Option<&Arc<Pages>> {
+        match &self.values {
+            Values::Pages(pages) if self.array.get().is_none() => Some(pages),
+            _ => None,
+        }
     }
 
     /// Rows.
     pub fn rows(&self) -> usize {
         match &self.values {
+            Values::Pages(pages) => pages.rows(),
             Values::Arrow(array) => array.len(),
             Values::Encoded(encoded) => encoded.rows,
         }
@@ -176,6 +195,7 @@ impl Cell {
     /// Its type; that of a struct outside lists, whose fields are cells of their own, is boolean: where it isn't null.
     pub fn data_type(&self) -> &DataType {
         match &self.values {
+            Values::Pages(pages) => pages.data_type(),
             Values::Arrow(array) => array.data_type(),
             Values::Encoded(encoded) => &encoded.data_type,
         }
@@ -189,7 +209,7 @@ impl Cell {
     /// XXH3-64 of each of its blocks; none if it isn't encoded.
     pub fn digests(&self) -> Vec<u64> {
         match &self.values {
-            Values::Arrow(_) => Vec::new(),
+            Values::Pages(_) | Values::Arrow(_) => Vec::new(),
             Values::Encoded(encoded) => encoded.blocks.iter().map(|block| digest(&block.bytes)).collect(),
         }
     }
@@ -198,20 +218,20 @@ impl Cell {
     pub(crate) fn bytes(&self) -> Option<Bytes> {
         match &self.values {
             Values::Encoded(encoded) => encoded.bytes().cloned(),
-            Values::Arrow(_) => None,
+            Values::Pages(_) | Values::Arrow(_) => None,
         }
     }
 
     /// The rows and the statistics of each of its blocks; none if it isn't encoded.
     pub fn zones(&self) -> impl Iterator<Item = (usize, &Zone)> {
         let blocks = match &self.values {
-            Values::Arrow(_) => &[],
+            Values::Pages(_) | Values::Arrow(_) => &[],
             Values::Encoded(encoded) => encoded.blocks.as_slice(),
         };
         blocks.iter().map(|block| (block.rows, &block.zone))
     }
 
-    /// All rows. Costs nothing where they aren't encoded.
+    /// All rows. Costs nothing where they are an array; what pages are decoded to is remembered for this asker.
     pub fn decode(&self) -> Result<ArrayRef> {
         match &self.values {
             Values::Arrow(array) => Ok(array.clone()),
@@ -219,6 +239,13 @@ impl Cell {
                 let blocks = self.open(encoded)?.iter().map(|block| (block, 0..block.rows()));
                 Ok(decode_rows(blocks, &encoded.data_type)?)
             }
+            Values::Pages(pages) => match self.array.get() {
+                Some(array) => Ok(array.clone()),
+                None => {
+                    let decoded = pages.decode()?;
+                    Ok(self.array.get_or_init(|| decoded).clone())
+                }
+            },
         }
     }
 
@@ -228,13 +255,12 @@ impl Cell {
     /// An invalid argument if `selection` has other than the cell's rows.
     pub fn select(&self, selection: &Selection) -> Result<ArrayRef> {
         self.check(selection)?;
-        match &self.values {
-            Values::Arrow(array) if selection.count() == array.len() => Ok(array.clone()),
-            Values::Arrow(array) => {
-                let alive = BooleanBuffer::new(selection.to_bits().into_bytes().into(), 0, array.len());
-                Ok(filter(array, &BooleanArray::new(alive, None)).map_err(entasis::Error::from)?)
-            }
-            Values::Encoded(encoded) => self.select_encoded(encoded, selection, &encoded.data_type),
+        if let Values::Encoded(encoded) = &self.values {
+            return self.select_encoded(encoded, selection, &encoded.data_type);
+        }
+        match self.pages() {
+            Some(pages) if selection.count() < selection.rows() => pages.select(selection),
+            _ => kept_rows(&self.decode()?, selection),
         }
     }
 
@@ -247,7 +273,7 @@ impl Cell {
             return self.select(selection);
         }
         match &self.values {
-            Values::Arrow(_) => {
+            Values::Pages(_) | Values::Arrow(_) => {
                 // What can't be cast is an error, as it is where it is decoded, and no null.
                 let options = CastOptions { safe: false, ..CastOptions::default() };
                 Ok(cast_with_options(&self.select(selection)?, data_type, &options).map_err(entasis::Error::from)?)
@@ -271,10 +297,11 @@ impl Cell {
         Ok(Some(counts.map(|count| count.own + count.shared).sum()))
     }
 
-    /// Bytes that the values hold as an array; of encoded ones that is nothing.
+    /// Bytes that the values hold as an array; of encoded ones that is nothing, nor of pages that weren't decoded.
     pub(crate) fn array_bytes(&self) -> usize {
         match &self.values {
             Values::Arrow(array) => array.get_array_memory_size(),
+            Values::Pages(_) => self.array.get().map_or(0, |array| array.get_array_memory_size()),
             Values::Encoded(_) => 0,
         }
     }
@@ -285,19 +312,16 @@ impl Cell {
     /// As [`Cell::select`]; unsupported are filters of lists that aren't encoded.
     pub fn filter(&self, filter: &Filter, selection: &mut Selection, work: &mut FilterWork) -> Result<()> {
         self.check(selection)?;
-        match &self.values {
-            Values::Arrow(array) => {
-                filter_array(filter, array, selection, work)?;
+        if let Values::Encoded(encoded) = &self.values {
+            let blocks = self.open(encoded)?;
+            for ((rows, at), block) in vectors_of(blocks).zip(blocks) {
+                let mut part = taken(selection, rows.clone(), at);
+                filter.apply(block, &mut part, work).map_err(entasis::Error::from)?;
+                selection.swap(rows, &mut part, 0);
             }
-            Values::Encoded(encoded) => {
-                let blocks = self.open(encoded)?;
-                for ((rows, at), block) in vectors_of(blocks).zip(blocks) {
-                    let mut part = taken(selection, rows.clone(), at);
-                    filter.apply(block, &mut part, work).map_err(entasis::Error::from)?;
-                    selection.swap(rows, &mut part, 0);
-                }
-            }
+            return Ok(());
         }
+        filter_array(filter, &self.decode()?, selection, work)?;
         Ok(())
     }
 
@@ -328,8 +352,17 @@ fn vectors_of(blocks: &[Block]) -> impl Iterator<Item = (Range<usize>, usize)> {
     })
 }
 
+/// The rows of an array that are alive.
+pub(crate) fn kept_rows(array: &ArrayRef, selection: &Selection) -> Result<ArrayRef> {
+    if selection.count() == array.len() {
+        return Ok(array.clone());
+    }
+    let alive = BooleanBuffer::new(selection.to_bits().into_bytes().into(), 0, array.len());
+    Ok(filter(array, &BooleanArray::new(alive, None)).map_err(entasis::Error::from)?)
+}
+
 /// Takes the selection of some vectors, which have `rows` rows, out of a longer one.
-fn taken(selection: &mut Selection, vectors: Range<usize>, rows: usize) -> Selection {
+pub(crate) fn taken(selection: &mut Selection, vectors: Range<usize>, rows: usize) -> Selection {
     let mut part = Selection::none(rows);
     selection.swap(vectors, &mut part, 0);
     part

@@ -284,11 +284,14 @@ impl Conjunct {
 
     /// Conditions of the least rank come first: what it costs to be rid of a row. What needs decoded values comes last.
     pub fn rank(&self) -> (bool, f64) {
-        let (cost, passing) = self.believed;
-        let rows = self.rows as f64 + BELIEVED_ROWS;
-        let cost = (self.elapsed_ns as f64 + cost * BELIEVED_ROWS) / rows;
-        let passing = (self.rows_passed as f64 + passing * BELIEVED_ROWS) / rows;
-        (self.decodes, cost / (1.0 - passing).max(1e-6))
+        let cost = self.elapsed_ns as f64 + self.believed.0 * BELIEVED_ROWS;
+        (self.decodes, cost / (self.rows as f64 + BELIEVED_ROWS) / (1.0 - self.passing()).max(1e-6))
+    }
+
+    /// The share of rows that it is believed to let pass, as measured so far.
+    pub fn passing(&self) -> f64 {
+        let believed = self.believed.1 * BELIEVED_ROWS;
+        (self.rows_passed as f64 + believed) / (self.rows as f64 + BELIEVED_ROWS)
     }
 
     /// Keeps the rows of a piece that pass; true if values of rows were decoded for it.

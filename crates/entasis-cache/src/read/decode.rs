@@ -7,9 +7,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::concat::concat;
 use bytes::Bytes;
 use parquet::DecodeResult;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::RowSelection;
-use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
 
 use super::file::Inner;
 use super::layout::Wanted;
@@ -57,7 +54,7 @@ impl Fetched {
     }
 
     /// The bytes of each range, from the store as far as they aren't there.
-    async fn fetch(&mut self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    pub async fn fetch(&mut self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let lacking: Vec<Range<u64>> = ranges.iter().filter(|range| self.find(range).is_none()).cloned().collect();
         if !lacking.is_empty() {
             let lacking = self.with_likely(lacking, object);
@@ -91,7 +88,8 @@ impl Fetched {
         along.into_iter().chain(alone).collect()
     }
 
-    fn find(&self, range: &Range<u64>) -> Option<Bytes> {
+    /// Bytes that were fetched.
+    pub fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         let holds = |part: &&(Range<u64>, Bytes)| part.0.start <= range.start && range.end <= part.0.end;
         let (part, bytes) = self.parts.iter().find(holds)?;
         let start = usize::try_from(range.start - part.start).ok()?;
@@ -103,7 +101,8 @@ impl Fetched {
 fn cut(whole: &Bytes, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
     let cut = |range: &Range<u64>| {
         let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
-        (start <= end && end <= whole.len()).then(|| whole.slice(start..end))
+        // Copied, so that a column doesn't keep all of the object.
+        (start <= end && end <= whole.len()).then(|| Bytes::copy_from_slice(&whole[start..end]))
     };
     ranges.iter().map(cut).collect()
 }
@@ -119,15 +118,8 @@ pub(super) async fn decode(
     lengths: Vec<usize>,
     mut take: impl FnMut(BTreeMap<usize, ArrayRef>) -> Result<()> + Send,
 ) -> Result<()> {
-    let row_count = rows_of(file, row_group)?;
-    let wanted = file.layout.wanted(leaves);
-    let mask = ProjectionMask::leaves(file.metadata.parquet_schema(), wanted.parquet.iter().copied());
-    let mut decoder = ParquetPushDecoderBuilder::new_with_metadata(file.metadata.clone())
-        .with_row_groups(vec![row_group])
-        .with_projection(mask)
-        .with_row_selection(RowSelection::from_consecutive_ranges(rows, row_count))
-        .with_batch_size(CELL_ROWS)
-        .build()?;
+    let wanted = file.source.layout.wanted(leaves);
+    let mut decoder = file.source.decoder(row_group, &wanted, rows, CELL_ROWS)?;
     let mut cutter = Cutter { lengths: lengths.into(), batches: VecDeque::new(), rows: 0 };
     loop {
         let inside = file.cache.enter();
@@ -150,12 +142,6 @@ pub(super) async fn decode(
         true => Ok(()),
         false => Err(Error::damaged(file.object.version(), "a row group of other rows than its metadata say")),
     }
-}
-
-/// Rows of a row group.
-pub(super) fn rows_of(file: &Inner, row_group: usize) -> Result<usize> {
-    let rows = file.metadata.metadata().row_group(row_group).num_rows();
-    usize::try_from(rows).map_err(|_| Error::damaged(file.object.version(), format!("{rows} rows in a row group")))
 }
 
 /// Cuts batches anew.

@@ -16,8 +16,8 @@ use parquet::file::metadata::{
     RowGroupMetaData,
 };
 
-use super::layout::Layout;
 use super::object::Object;
+use super::pages::Source;
 use super::request::ParquetRequest;
 use super::rows::ParquetRows;
 use crate::{Cache, ColumnId, Error, Result, Version};
@@ -40,8 +40,7 @@ pub struct ParquetFile(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub cache: Cache,
     pub object: Object,
-    pub metadata: ArrowReaderMetadata,
-    pub layout: Layout,
+    pub source: Arc<Source>,
 }
 
 impl ParquetFile {
@@ -76,24 +75,21 @@ impl ParquetFile {
     async fn of(cache: &Cache, object: Object) -> Result<Self> {
         // A statement of its own: the lock isn't held while the store is asked.
         let kept = cache.footers().get(object.version());
-        let metadata = match kept {
-            Some(metadata) => metadata,
+        let (object, source) = match kept {
+            Some(source) => (object.known(&source.is_near), source),
             None => {
                 let (metadata, whole) = read_metadata(&object, cache.whole_bytes()).await?;
                 check_places(&object, &metadata)?;
+                let metadata_bytes = metadata.memory_size() as u64;
                 let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
-                cache.footers().insert(object.version(), &metadata, whole);
+                let source = Arc::new(Source::new(&object, metadata, metadata_bytes)?);
+                cache.footers().insert(&source, whole);
                 // What was there of it before is of no use any more.
                 cache.invalidate_older(object.version());
-                metadata
+                (object, source)
             }
         };
-        Self::with_metadata(cache, object, metadata)
-    }
-
-    fn with_metadata(cache: &Cache, object: Object, metadata: ArrowReaderMetadata) -> Result<Self> {
-        let layout = Layout::new(metadata.schema())?;
-        Ok(Self(Arc::new(Inner { cache: cache.clone(), object, metadata, layout })))
+        Ok(Self(Arc::new(Inner { cache: cache.clone(), object, source })))
     }
 
     /// The same file, with byte strings of other types: views, strings with 64-bit offsets, text that the file calls binary. Cells serve
@@ -113,7 +109,9 @@ impl ParquetFile {
         }
         let options = ArrowReaderOptions::new().with_schema(schema);
         let metadata = ArrowReaderMetadata::try_new(self.metadata().clone(), options)?;
-        Self::with_metadata(&self.0.cache, self.0.object.clone(), metadata)
+        let source = Source::new(&self.0.object, metadata, self.0.source.metadata_bytes)?;
+        let Inner { cache, object, .. } = &*self.0;
+        Ok(Self(Arc::new(Inner { cache: cache.clone(), object: object.clone(), source: Arc::new(source) })))
     }
 
     /// The version.
@@ -123,12 +121,12 @@ impl ParquetFile {
 
     /// The schema, as arrow-rs reads it.
     pub fn schema(&self) -> &SchemaRef {
-        self.0.metadata.schema()
+        self.0.source.metadata.schema()
     }
 
     /// Parquet's metadata.
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
-        self.0.metadata.metadata()
+        self.0.source.metadata.metadata()
     }
 
     /// The row groups that begin in a range of the file's bytes. Ranges that tile the file give row groups that do.
@@ -153,20 +151,20 @@ impl ParquetFile {
 
 /// The name of a leaf, fields of structs behind a dot each; `None` if its object's metadata aren't kept any more.
 pub fn leaf_name(cache: &Cache, column: &ColumnId) -> Option<String> {
-    let metadata = cache.footers().get(&column.version)?;
+    let source = cache.footers().get(&column.version)?;
     let mut names = Vec::new();
-    shred(metadata.schema()).ok()?.iter().for_each(|node| add_names(node, "", &mut names));
+    shred(source.metadata.schema()).ok()?.iter().for_each(|node| add_names(node, "", &mut names));
     names.into_iter().nth(column.leaf)
 }
 
 /// Bytes that Parquet has of a leaf, in all row groups and as they are compressed; `None` if its object's metadata aren't kept any more.
 pub fn parquet_bytes(cache: &Cache, column: &ColumnId) -> Option<u64> {
-    let metadata = cache.footers().get(&column.version)?;
-    let wanted = Layout::new(metadata.schema()).ok()?.wanted(&[column.leaf].into());
+    let source = cache.footers().get(&column.version)?;
+    let wanted = source.layout.wanted(&[column.leaf].into());
     let of_group = |group: &RowGroupMetaData| {
         wanted.parquet.iter().map(|&leaf| u64::try_from(group.column(leaf).compressed_size()).unwrap_or(0)).sum::<u64>()
     };
-    Some(metadata.metadata().row_groups().iter().map(of_group).sum())
+    Some(source.metadata.metadata().row_groups().iter().map(of_group).sum())
 }
 
 fn add_names(node: &ColumnNode, prefix: &str, names: &mut Vec<String>) {

@@ -2,10 +2,11 @@
 //! takes them that was to fetch them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
+use super::pages::Source;
 use crate::Version;
 
 /// Metadata of the objects that were opened last, within a budget of their own.
@@ -17,16 +18,14 @@ pub(crate) struct Footers {
 }
 
 struct Kept {
-    version: Version,
-    metadata: ArrowReaderMetadata,
-    metadata_bytes: u64,
+    source: Arc<Source>,
     /// All of the object.
     whole: Option<Bytes>,
 }
 
 impl Kept {
     fn size_bytes(&self) -> u64 {
-        self.metadata_bytes + self.whole.as_ref().map_or(0, |whole| whole.len() as u64)
+        self.source.metadata_bytes + self.whole.as_ref().map_or(0, |whole| whole.len() as u64)
     }
 }
 
@@ -37,24 +36,24 @@ impl Footers {
     }
 
     /// The metadata of a version if they are there.
-    pub fn get(&mut self, version: &Version) -> Option<ArrowReaderMetadata> {
-        let place = self.kept.iter().position(|kept| kept.version == *version)?;
+    pub fn get(&mut self, version: &Version) -> Option<Arc<Source>> {
+        let place = self.kept.iter().position(|kept| kept.source.version == *version)?;
         let found = self.kept.remove(place)?;
-        let metadata = found.metadata.clone();
+        let source = found.source.clone();
         self.kept.push_back(found);
-        Some(metadata)
+        Some(source)
     }
 
     /// Takes in the metadata of a version, and its bytes if there is room, which replace those of others of its object; what was used longest
     /// ago goes.
-    pub fn insert(&mut self, version: &Version, metadata: &ArrowReaderMetadata, whole: Option<Bytes>) {
-        let metadata_bytes = metadata.metadata().memory_size() as u64;
-        self.remove(|kept| kept.object() == version.object());
+    pub fn insert(&mut self, source: &Arc<Source>, whole: Option<Bytes>) {
+        let metadata_bytes = source.metadata_bytes;
+        self.remove(|kept| kept.object() == source.version.object());
         if metadata_bytes > self.budget_bytes {
             return;
         }
         let whole = whole.filter(|whole| metadata_bytes + whole.len() as u64 <= self.budget_bytes);
-        let kept = Kept { version: version.clone(), metadata: metadata.clone(), metadata_bytes, whole };
+        let kept = Kept { source: source.clone(), whole };
         while self.used_bytes + kept.size_bytes() > self.budget_bytes {
             let Some(gone) = self.kept.pop_front() else { break };
             self.used_bytes -= gone.size_bytes();
@@ -65,7 +64,7 @@ impl Footers {
 
     /// All bytes of an object, if they are there: once.
     pub fn take_whole(&mut self, version: &Version) -> Option<Bytes> {
-        let kept = self.kept.iter_mut().find(|kept| kept.version == *version)?;
+        let kept = self.kept.iter_mut().find(|kept| kept.source.version == *version)?;
         let whole = kept.whole.take()?;
         self.used_bytes -= whole.len() as u64;
         Some(whole)
@@ -74,7 +73,7 @@ impl Footers {
     fn remove(&mut self, is_one: impl Fn(&Version) -> bool) {
         let used_bytes = &mut self.used_bytes;
         self.kept.retain(|kept| {
-            let stays = !is_one(&kept.version);
+            let stays = !is_one(&kept.source.version);
             *used_bytes -= if stays { 0 } else { kept.size_bytes() };
             stays
         });
@@ -83,21 +82,33 @@ impl Footers {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::{Int64Array, RecordBatch};
     use bytes::Bytes;
+    use object_store::ObjectMeta;
+    use object_store::memory::InMemory;
     use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
     use super::*;
+    use crate::read::Object;
     use crate::{ObjectId, Stamp};
 
-    fn metadata() -> ArrowReaderMetadata {
+    fn source(path: &str, tag: &str) -> Arc<Source> {
         let batch = RecordBatch::try_from_iter([("a", Arc::new(Int64Array::from(vec![1])) as _)]).unwrap();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         let file = Bytes::from(writer.into_inner().unwrap());
-        ArrowReaderMetadata::load(&file, Default::default()).unwrap()
+        let metadata = ArrowReaderMetadata::load(&file, Default::default()).unwrap();
+        let size_bytes = metadata.metadata().memory_size() as u64;
+        let meta = ObjectMeta {
+            location: path.into(),
+            last_modified: Default::default(),
+            size: 0,
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        };
+        let object = Object::found(Arc::new(InMemory::new()), "s3://a".into(), meta);
+        Arc::new(Source::new(&object, metadata, size_bytes).unwrap())
     }
 
     fn version(path: &str, tag: &str) -> Version {
@@ -106,39 +117,38 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_and_versions_replace_each_other() {
-        let metadata = metadata();
-        let each = metadata.metadata().memory_size() as u64;
+        let each = source("x", "1").metadata_bytes;
         let mut footers = Footers::new(2 * each);
         for path in ["x", "y"] {
-            footers.insert(&version(path, "1"), &metadata, None);
+            footers.insert(&source(path, "1"), None);
         }
         assert!(footers.get(&version("x", "1")).is_some());
-        footers.insert(&version("z", "1"), &metadata, None);
+        footers.insert(&source("z", "1"), None);
         assert!(footers.get(&version("y", "1")).is_none(), "x was used after it");
-        footers.insert(&version("x", "2"), &metadata, None);
+        footers.insert(&source("x", "2"), None);
         assert!(footers.get(&version("x", "1")).is_none() && footers.get(&version("x", "2")).is_some());
         assert!(footers.get(&version("z", "1")).is_some());
         assert_eq!(footers.used_bytes, 2 * each);
         let mut none = Footers::new(each - 1);
-        none.insert(&version("x", "1"), &metadata, None);
+        none.insert(&source("x", "1"), None);
         assert!(none.get(&version("x", "1")).is_none() && none.used_bytes == 0);
     }
 
     #[test]
     fn bytes_are_taken_once_and_count() {
-        let (metadata, whole) = (metadata(), Bytes::from_static(b"all of it"));
-        let each = metadata.metadata().memory_size() as u64;
+        let whole = Bytes::from_static(b"all of it");
+        let each = source("x", "1").metadata_bytes;
         let mut footers = Footers::new(2 * each + 9);
-        footers.insert(&version("x", "1"), &metadata, Some(whole.clone()));
-        footers.insert(&version("y", "1"), &metadata, None);
+        footers.insert(&source("x", "1"), Some(whole.clone()));
+        footers.insert(&source("y", "1"), None);
         assert_eq!(footers.used_bytes, 2 * each + 9);
         assert_eq!(footers.take_whole(&version("x", "2")), None, "another version's");
         assert_eq!(footers.take_whole(&version("x", "1")), Some(whole.clone()));
         assert_eq!((footers.take_whole(&version("x", "1")), footers.used_bytes), (None, 2 * each));
-        footers.insert(&version("z", "1"), &metadata, Some(whole.clone()));
+        footers.insert(&source("z", "1"), Some(whole.clone()));
         assert!(footers.get(&version("x", "1")).is_none() && footers.used_bytes == 2 * each + 9);
         let mut tight = Footers::new(each + 8);
-        tight.insert(&version("x", "1"), &metadata, Some(whole));
+        tight.insert(&source("x", "1"), Some(whole));
         assert!(tight.get(&version("x", "1")).is_some() && tight.take_whole(&version("x", "1")).is_none());
     }
 }

@@ -101,6 +101,12 @@ impl Layout {
         Some((parents, leaf, node))
     }
 
+    /// The type of a leaf's cells.
+    pub fn data_type(&self, leaf: usize) -> Option<&DataType> {
+        let tree = self.trees.iter().rfind(|tree| tree.first <= leaf)?;
+        tree.node.columns().get(leaf - tree.first).map(|node| leaf_type(node))
+    }
+
     /// What Parquet has to yield for some leaves.
     pub fn wanted(&self, leaves: &BTreeSet<usize>) -> Wanted {
         let mut wanted = Wanted { parquet: Vec::new(), trees: Vec::new() };

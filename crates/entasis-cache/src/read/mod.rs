@@ -12,14 +12,17 @@ mod file;
 mod footers;
 mod layout;
 mod object;
+mod pages;
 mod prune;
 mod request;
 mod rows;
 mod sparse;
+mod stream;
 
 pub use file::{ParquetFile, leaf_name, parquet_bytes};
 pub(crate) use footers::Footers;
 pub(crate) use object::Object;
+pub(crate) use pages::Pages;
 pub use request::{ParquetRequest, ReadMetrics};
 pub use rows::ParquetRows;
 pub(crate) use sparse::Sparse;

@@ -18,6 +18,9 @@ const NEAR_BYTES: u64 = 256 * 1024;
 /// Ranges that are fetched together have at most as many bytes, unless one alone has more.
 const TOGETHER_BYTES: u64 = 16 * 1024 * 1024;
 
+/// So many where requests cost next to nothing: less is copied then of what came with others.
+const TOGETHER_NEAR_BYTES: u64 = 512 * 1024;
+
 /// Requests at the same time.
 const REQUESTS: usize = 8;
 
@@ -45,6 +48,17 @@ impl Object {
         Self { store, url, meta, version, is_near: Arc::default() }
     }
 
+    /// The same, and what is known of it from when it was read before.
+    pub fn known(mut self, is_near: &Arc<AtomicBool>) -> Self {
+        self.is_near = is_near.clone();
+        self
+    }
+
+    /// Whether requests cost next to nothing, for who reads it again.
+    pub fn nearness(&self) -> &Arc<AtomicBool> {
+        &self.is_near
+    }
+
     /// What the store said of it.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
@@ -68,7 +82,7 @@ impl Object {
     /// # Errors
     /// [`Error::Changed`] if they would be of another version; what the store says.
     pub async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let merged = merge(ranges);
+        let merged = merge(ranges, if self.is_near() { TOGETHER_NEAR_BYTES } else { TOGETHER_BYTES });
         let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
             merged.iter().map(|range| self.fetch_one(range.clone()).boxed()).collect();
         let fetched: Vec<Bytes> = stream::iter(requests).buffered(REQUESTS).try_collect().await?;
@@ -77,7 +91,13 @@ impl Object {
             let index = merged.partition_point(|merged| merged.start <= range.start).checked_sub(1)?;
             let start = usize::try_from(range.start - merged[index].start).ok()?;
             let end = usize::try_from(range.end - merged[index].start).ok()?;
-            (end <= fetched[index].len()).then(|| fetched[index].slice(start..end))
+            let bytes = fetched[index].get(start..end)?;
+            // Copied where it came with others, so that none keeps its neighbours' memory.
+            Some(if bytes.len() == fetched[index].len() {
+                fetched[index].clone()
+            } else {
+                Bytes::copy_from_slice(bytes)
+            })
         };
         let outside = || Error::damaged(&self.version, "ranges outside of the object");
         ranges.iter().map(|range| part(range).ok_or_else(outside)).collect()
@@ -138,8 +158,8 @@ async fn head(store: &dyn ObjectStore, path: &Path) -> object_store::Result<Obje
     Ok(store.get_opts(path, GetOptions { head: true, ..GetOptions::default() }).await?.meta)
 }
 
-/// The ranges in ascending order, near ones as one.
-fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+/// The ranges in ascending order, near ones as one, of at most `together` bytes.
+fn merge(ranges: &[Range<u64>], together: u64) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -147,8 +167,7 @@ fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         match merged.last_mut() {
             Some(last)
                 if range.start < last.end
-                    || (range.start - last.end <= NEAR_BYTES
-                        && range.end.saturating_sub(last.start) <= TOGETHER_BYTES) =>
+                    || (range.start - last.end <= NEAR_BYTES && range.end.saturating_sub(last.start) <= together) =>
             {
                 last.end = last.end.max(range.end);
             }
@@ -163,7 +182,7 @@ mod tests {
     use super::*;
 
     fn merged(ranges: &[Range<u64>]) -> Vec<(u64, u64)> {
-        merge(ranges).into_iter().map(|range| (range.start, range.end)).collect()
+        merge(ranges, TOGETHER_BYTES).into_iter().map(|range| (range.start, range.end)).collect()
     }
 
     #[test]
@@ -175,6 +194,7 @@ mod tests {
         let half = TOGETHER_BYTES / 2 + 1;
         assert_eq!(merged(&[0..half, half..2 * half]), [(0, half), (half, 2 * half)], "not more than that at once");
         assert_eq!(merged(&[0..2 * half, 5..6]), [(0, 2 * half)], "what overlaps is one");
+        assert_eq!(merge(&[0..10, 20..30], 25), [0..10, 20..30]);
         assert!(merged(&[]).is_empty());
     }
 }

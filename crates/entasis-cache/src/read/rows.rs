@@ -1,7 +1,6 @@
 //! The rows of a file for which a condition holds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -9,14 +8,15 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use entasis::scan::Condition;
 use entasis_encoding::Selection;
-use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::condition::{Conjunct, Held, Prepared, Work, held_cell, invalid};
-use super::decode::{Fetched, decode, rows_of};
+use super::decode::{Fetched, decode};
 use super::file::ParquetFile;
 use super::layout::{Column, leaf_type};
+use super::pages::{Pages, piece_rows, place_of};
 use super::request::{ParquetRequest, ReadMetrics};
-use crate::{CELL_ROWS, CellId, ColumnId, Lookup, Result};
+use super::stream::{Deferred, Output, Stream};
+use crate::{Arrival, CELL_ROWS, CellId, ColumnId, Fill, Lookup, Result};
 
 /// Output columns of a piece are decoded whole, into the cache, if at least one of so many rows survives, or if it is the second time that
 /// they are wanted.
@@ -60,8 +60,12 @@ struct Group {
     held: Held,
     /// Rows of which just the survivors were decoded, by leaf and piece.
     picked: BTreeMap<(usize, usize), ArrayRef>,
-    /// Pieces whose rows aren't out yet, and which of them passed.
+    /// Pieces whose rows aren't out yet, and which of them passed, or may.
     passed: VecDeque<(usize, Selection)>,
+    /// What those are yet to be asked.
+    deferred: Deferred,
+    /// Pieces before those, whose rows are coming out.
+    stream: Option<Stream>,
 }
 
 impl Group {
@@ -81,10 +85,10 @@ impl ParquetRows {
             return Err(invalid("batches of 0 rows".to_owned()));
         }
         let inner = &file.0;
-        let columns = inner.layout.columns(&request.projection)?;
+        let columns = inner.source.layout.columns(&request.projection)?;
         let fields: Vec<_> = columns.iter().map(|column| column.node.field.clone()).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, file.schema().metadata().clone()));
-        let count = inner.metadata.metadata().num_row_groups();
+        let count = inner.source.metadata.metadata().num_row_groups();
         let row_groups = request.row_groups.clone().unwrap_or_else(|| (0..count).collect());
         if let Some(row_group) = row_groups.iter().find(|&&row_group| row_group >= count) {
             return Err(invalid(format!("row group {row_group} of {count}")));
@@ -139,9 +143,15 @@ impl ParquetRows {
     /// As those of [`ParquetFile::read`]; the condition stays what it was.
     pub fn set_condition(&mut self, condition: &Condition) -> Result<()> {
         let inner = &self.file.0;
-        self.conjuncts = Conjunct::all_of(Prepared::new(&inner.layout, condition, false)?);
+        self.conjuncts = Conjunct::all_of(Prepared::new(&inner.source.layout, condition, false)?);
+        if let Some(group) = &mut self.group {
+            group.stream.iter_mut().for_each(Stream::set_stricter);
+            if !group.deferred.is_empty() {
+                group.deferred = Deferred::All;
+            }
+        }
         for conjunct in &self.conjuncts {
-            let may = conjunct.prepared().may_pass(inner.metadata.metadata(), self.file.schema());
+            let may = conjunct.prepared().may_pass(inner.source.metadata.metadata(), self.file.schema());
             let (metrics, file) = (&mut self.metrics, &self.file);
             self.row_groups.retain(|&row_group| {
                 if !may[row_group] {
@@ -186,8 +196,13 @@ impl ParquetRows {
                     None => return Ok(None),
                 },
             };
-            if let Some((piece, selection)) = group.passed.pop_front() {
-                self.put_out(&mut group, piece, &selection)?;
+            if let Some(mut stream) = group.stream.take() {
+                let is_left = self.step(&mut stream, &mut group.held)?;
+                group.stream = is_left.then_some(stream);
+            } else if let Some(stream) = self.stream_of(&mut group)? {
+                group.stream = Some(stream);
+            } else if let Some((piece, selection)) = group.passed.pop_front() {
+                self.put_out(&mut group, piece, selection)?;
             } else if group.next < group.pieces() && self.left != Some(0) {
                 self.look_through(&mut group).await?;
             } else {
@@ -199,12 +214,12 @@ impl ParquetRows {
     }
 
     fn begin(&mut self, number: usize) -> Result<Group> {
-        let rows = rows_of(&self.file.0, number)?;
+        let rows = self.file.0.source.rows_of(number)?;
         self.metrics.row_groups_read += 1;
         let mut leaves = self.outputs.clone();
         self.conjuncts.iter().for_each(|conjunct| leaves.extend(conjunct.leaves()));
         let group = self.file.metadata().row_group(number);
-        let parquet = self.file.0.layout.wanted(&leaves).parquet;
+        let parquet = self.file.0.source.layout.wanted(&leaves).parquet;
         let size_of = |&leaf: &usize| u64::try_from(group.column(leaf).uncompressed_size()).unwrap_or(0);
         // Arrays have at least a few bytes for each row, however well Parquet packs them.
         let bytes: u64 =
@@ -217,7 +232,8 @@ impl ParquetRows {
         };
         let fetched = Fetched::new(self.whole.clone());
         let (held, picked, passed) = (Held::new(), BTreeMap::new(), VecDeque::new());
-        Ok(Group { number, rows, next: 0, window, fetched, held, picked, passed })
+        let (deferred, stream) = (Deferred::Some(Vec::new()), None);
+        Ok(Group { number, rows, next: 0, window, fetched, held, picked, passed, deferred, stream })
     }
 
     /// Finds the rows that pass of the next pieces, and holds what they need to come out: of one piece if all of it is in the cache, else of
@@ -225,7 +241,7 @@ impl ParquetRows {
     async fn look_through(&mut self, group: &mut Group) -> Result<()> {
         let first = group.next;
         let mut needed = self.conjuncts.iter().flat_map(|conjunct| conjunct.leaves()).chain(&self.outputs);
-        let is_warm = needed.all(|&leaf| self.file.0.cache.contains(&self.id(group.number, leaf, first)));
+        let is_warm = needed.all(|&leaf| self.file.0.cache.answers(&self.id(group.number, leaf, first)));
         let count = if is_warm { 1 } else { group.window.min(group.pieces() - first) };
         if self.left.is_some() && !is_warm {
             group.window *= 2;
@@ -244,24 +260,31 @@ impl ParquetRows {
             }
         }
         selections.retain(|_, selection| !selection.is_empty());
-        self.metrics.rows_passed += selections.values().map(|selection| selection.count() as u64).sum::<u64>();
-        group.held.retain(|(leaf, piece), _| self.outputs.contains(leaf) && selections.contains_key(piece));
+        let deferred = self.deferred_leaves(group);
+        let is_needed = |leaf: &usize| self.outputs.contains(leaf) || deferred.contains(leaf);
+        group.held.retain(|(leaf, piece), _| is_needed(leaf) && selections.contains_key(piece));
         self.hold_output(group, &selections).await?;
         group.passed.extend(selections);
         Ok(())
     }
 
-    /// Asks pieces for one condition after the other, each on the survivors of those before, the cheapest and most selective first.
+    /// Asks pieces for one condition after the other, each on the survivors of those before, the cheapest and most selective first. What
+    /// is to be asked of pages is deferred where that spares nothing: until they are decoded for the output.
     async fn ask(&mut self, group: &mut Group, selections: &mut BTreeMap<usize, Selection>) -> Result<()> {
         self.conjuncts.sort_by(|left, right| {
             let ((left, cost), (right, other)) = (left.rank(), right.rank());
             left.cmp(&right).then(cost.total_cmp(&other))
         });
+        let mut deferred = Vec::new();
         for index in 0..self.conjuncts.len() {
             let leaves = self.conjuncts[index].leaves();
             let alive = || selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
             let wanted = leaves.iter().flat_map(|&leaf| alive().map(move |piece| (leaf, piece))).collect();
             self.hold(group, wanted).await?;
+            if self.may_wait(group, index, selections) {
+                deferred.push(index);
+                continue;
+            }
             let _inside = self.file.0.cache.enter();
             for (&piece, selection) in selections.iter_mut().filter(|(_, selection)| !selection.is_empty()) {
                 let before = selection.count();
@@ -273,7 +296,33 @@ impl ParquetRows {
                 }
             }
         }
+        group.deferred = Deferred::Some(deferred);
         Ok(())
+    }
+
+    /// Whether a condition can be asked as rows come out, as nothing else is decoded sooner for it: it is about pages alone, and either most of
+    /// what comes out is decoded for it anyway, or many rows are believed to pass.
+    fn may_wait(&self, group: &Group, index: usize, selections: &BTreeMap<usize, Selection>) -> bool {
+        let conjunct = &self.conjuncts[index];
+        let leaves = conjunct.leaves();
+        let mut alive = selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
+        let is_pages = |place: (usize, usize)| group.held.get(&place).is_some_and(|cell| cell.pages().is_some());
+        let later = self.conjuncts[index + 1..].iter().flat_map(Conjunct::leaves);
+        let is_alone = self.outputs.iter().chain(later).all(|leaf| leaves.contains(leaf));
+        self.left.is_none()
+            && !leaves.is_empty()
+            && (is_alone || conjunct.passing() * WHOLE_SHARE as f64 >= 2.0)
+            && alive.all(|piece| leaves.iter().all(|&leaf| is_pages((leaf, piece))))
+    }
+
+    /// The leaves of which pages are asked as rows come out.
+    fn deferred_leaves(&self, group: &Group) -> BTreeSet<usize> {
+        match &group.deferred {
+            Deferred::Some(numbers) => {
+                numbers.iter().flat_map(|&number| self.conjuncts[number].leaves()).copied().collect()
+            }
+            Deferred::All => BTreeSet::new(),
+        }
     }
 
     /// Gets what the output needs of pieces with survivors: cells, and for pieces with few of them, which aren't in the cache, just these
@@ -281,7 +330,7 @@ impl ParquetRows {
     async fn hold_output(&mut self, group: &mut Group, selections: &BTreeMap<usize, Selection>) -> Result<()> {
         let (mut whole, mut few) = (BTreeSet::new(), Pieces::default());
         for (&piece, selection) in selections {
-            let is_dense = selection.count() * WHOLE_SHARE >= selection.rows();
+            let is_dense = is_dense(selection) || !group.deferred.is_empty();
             for &leaf in &self.outputs {
                 if group.held.contains_key(&(leaf, piece)) {
                     continue;
@@ -331,8 +380,8 @@ impl ParquetRows {
         let is_there = |leaf: usize, piece| inner.cache.contains(&self.id(number, leaf, piece));
         let lacks = |leaf: &usize| (0..pieces).any(|piece| !is_there(*leaf, piece));
         let lacking = asked.map(|leaves| leaves.iter().copied().filter(lacks).collect());
-        let likely = lacking.flat_map(|leaves: BTreeSet<usize>| inner.layout.wanted(&leaves).parquet);
-        group.fetched.set_likely(&inner.object, likely.filter_map(|leaf| bytes_of(parquet.column(leaf))));
+        let likely = lacking.flat_map(|leaves: BTreeSet<usize>| inner.source.layout.wanted(&leaves).parquet);
+        group.fetched.set_likely(&inner.object, likely.filter_map(|leaf| place_of(parquet.column(leaf))));
     }
 
     /// Brings cells into what is held: from the cache, from others who decode them, or whole from Parquet. What is to be decoded here is
@@ -341,7 +390,7 @@ impl ParquetRows {
         let mut lacking = wanted;
         lacking.retain(|place| !group.held.contains_key(place));
         while !lacking.is_empty() {
-            let (mut duties, mut waits, mut own) = (BTreeMap::new(), Vec::new(), Pieces::default());
+            let (mut duties, mut waits, mut own) = (Duties::new(), Vec::new(), Pieces::default());
             for &(leaf, piece) in &lacking {
                 match self.file.0.cache.lookup(&self.id(group.number, leaf, piece)) {
                     Lookup::Hit(cell) => {
@@ -356,23 +405,11 @@ impl ParquetRows {
                 }
             }
             for (pieces, leaves) in own.by_pieces() {
-                let rows = group.rows;
-                let ranges = pieces.iter().map(|&piece| piece_rows(rows, piece));
-                let lengths = ranges.clone().map(|range| range.len()).collect();
                 self.expect(group);
-                let (mut places, held, duties) = (pieces.iter(), &mut group.held, &mut duties);
-                let decoded = &mut self.metrics.cells_decoded;
-                decode(&self.file.0, &mut group.fetched, group.number, &leaves, ranges, lengths, |arrays| {
-                    let piece = places.next().copied().unwrap_or_default();
-                    for (leaf, array) in arrays {
-                        if let Some(duty) = duties.remove(&(leaf, piece)) {
-                            *decoded += 1;
-                            held.insert((leaf, piece), duty.complete(array)?);
-                        }
-                    }
-                    Ok(())
-                })
-                .await?;
+                match self.file.0.cache.arrival() {
+                    Arrival::Pages => self.fetch(group, &pieces, &leaves, &mut duties).await?,
+                    Arrival::Arrays => self.decode(group, &pieces, &leaves, &mut duties).await?,
+                }
             }
             drop(duties);
             for (place, waiter) in waits {
@@ -387,9 +424,111 @@ impl ParquetRows {
         Ok(())
     }
 
-    /// Makes batches of the rows of a piece that passed, and lets go of what was held for it.
-    fn put_out(&mut self, group: &mut Group, piece: usize, selection: &Selection) -> Result<()> {
+    /// Fetches the pages of some pieces of leaves, and holds them.
+    async fn fetch(
+        &mut self,
+        group: &mut Group,
+        pieces: &[usize],
+        leaves: &BTreeSet<usize>,
+        duties: &mut Duties,
+    ) -> Result<()> {
+        let (inner, number) = (&self.file.0, group.number);
+        let ranges = pieces.iter().map(|&piece| piece_rows(group.rows, piece));
+        // Of each by itself: of a struct's validity some field tells, and by itself it may be another one.
+        let places = leaves.iter().map(|&leaf| inner.source.places(number, leaf, ranges.clone()));
+        let places = places.collect::<Result<Vec<_>>>()?.concat();
+        group.fetched.fetch(&inner.object, &places).await?;
+        for (&leaf, &piece) in leaves.iter().flat_map(|leaf| pieces.iter().map(move |piece| (leaf, piece))) {
+            if let Some(duty) = duties.remove(&(leaf, piece)) {
+                let pages = Pages::new(&inner.source, (number, leaf, piece), |place| group.fetched.find(place))?;
+                self.metrics.cells_decoded += 1;
+                group.held.insert((leaf, piece), duty.complete_pages(pages));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes some pieces of leaves, and holds the arrays.
+    async fn decode(
+        &mut self,
+        group: &mut Group,
+        pieces: &[usize],
+        leaves: &BTreeSet<usize>,
+        duties: &mut Duties,
+    ) -> Result<()> {
+        let ranges = pieces.iter().map(|&piece| piece_rows(group.rows, piece));
+        let lengths = ranges.clone().map(|range| range.len()).collect();
+        let (mut places, held, decoded) = (pieces.iter(), &mut group.held, &mut self.metrics.cells_decoded);
+        decode(&self.file.0, &mut group.fetched, group.number, leaves, ranges, lengths, |arrays| {
+            let piece = places.next().copied().unwrap_or_default();
+            for (leaf, array) in arrays {
+                if let Some(duty) = duties.remove(&(leaf, piece)) {
+                    *decoded += 1;
+                    held.insert((leaf, piece), duty.complete(array)?);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The next pieces as a stream, if it is by pages that they are held and many of their rows come out, or may.
+    fn stream_of(&self, group: &mut Group) -> Result<Option<Stream>> {
+        let pages_of = |group: &Group| {
+            let &(piece, ref selection) = group.passed.front()?;
+            let asked = group.deferred.of(&self.conjuncts, &group.held, piece);
+            let asked = asked.iter().flat_map(|&number| self.conjuncts[number].leaves());
+            let is_pages = |leaf: &usize| {
+                let is_held = group.held.get(&(*leaf, piece)).is_some_and(|cell| cell.pages().is_some());
+                is_held && !group.picked.contains_key(&(*leaf, piece))
+            };
+            let leaves: BTreeSet<usize> = self.outputs.iter().chain(asked).copied().filter(is_pages).collect();
+            let streams = !leaves.is_empty() && (is_dense(selection) || !group.deferred.is_empty());
+            streams.then_some(leaves)
+        };
+        let Some(leaves) = pages_of(group) else { return Ok(None) };
+        let mut pieces = VecDeque::new();
+        while pages_of(group).as_ref() == Some(&leaves) {
+            pieces.extend(group.passed.pop_front());
+        }
+        let (source, deferred) = (&self.file.0.source, group.deferred.clone());
+        let output = (&self.schema, self.batch_rows);
+        Stream::new(source, &group.held, leaves, pieces, group.rows, deferred, output).map(Some)
+    }
+
+    /// Decodes the next rows of a stream. False after its last.
+    fn step(&mut self, stream: &mut Stream, held: &mut Held) -> Result<bool> {
         let _inside = self.file.0.cache.enter();
+        let mut made = VecDeque::new();
+        let mut output = Output {
+            schema: &self.schema,
+            columns: &self.columns,
+            conjuncts: &mut self.conjuncts,
+            work: &mut self.work,
+            rows_fallen: &mut self.metrics.rows_fallen_decoded,
+            rows_passed: &mut self.metrics.rows_passed,
+        };
+        let is_left = stream.step(held, &mut output, &mut made)?;
+        made.iter().for_each(|batch| self.make_ready(batch));
+        Ok(is_left)
+    }
+
+    fn make_ready(&mut self, batch: &RecordBatch) {
+        for first in (0..batch.num_rows()).step_by(self.batch_rows) {
+            self.ready.push_back(batch.slice(first, self.batch_rows.min(batch.num_rows() - first)));
+        }
+    }
+
+    /// Makes batches of the rows of a piece that passed, and lets go of what was held for it.
+    fn put_out(&mut self, group: &mut Group, piece: usize, mut selection: Selection) -> Result<()> {
+        let _inside = self.file.0.cache.enter();
+        for number in group.deferred.of(&self.conjuncts, &group.held, piece) {
+            let before = selection.count();
+            self.conjuncts[number].apply(&group.held, piece, &mut selection, &mut self.work)?;
+            self.metrics.rows_fallen_decoded += (before - selection.count()) as u64;
+        }
+        let selection = &selection;
+        self.metrics.rows_passed += selection.count() as u64;
         let mut arrays = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             let leaves = column.leaves.iter().zip(column.node.columns()).map(|(&leaf, node)| {
@@ -405,10 +544,7 @@ impl ParquetRows {
         group.picked.retain(|&(_, picked), _| picked != piece);
         let options = RecordBatchOptions::new().with_row_count(Some(selection.count()));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
-        let batch = batch.map_err(entasis::Error::from)?;
-        for first in (0..batch.num_rows()).step_by(self.batch_rows) {
-            self.ready.push_back(batch.slice(first, self.batch_rows.min(batch.num_rows() - first)));
-        }
+        self.make_ready(&batch.map_err(entasis::Error::from)?);
         Ok(())
     }
 
@@ -417,16 +553,13 @@ impl ParquetRows {
     }
 }
 
-/// Where a column of a row group lies, if its metadata say so.
-fn bytes_of(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
-    let start = u64::try_from(column.dictionary_page_offset().unwrap_or(column.data_page_offset())).ok()?;
-    Some(start..start.checked_add(u64::try_from(column.compressed_size()).ok()?)?)
+/// Whether so many rows of a piece survive that it is decoded whole.
+fn is_dense(selection: &Selection) -> bool {
+    selection.count() * WHOLE_SHARE >= selection.rows()
 }
 
-/// The rows of a piece of a row group.
-fn piece_rows(rows: usize, piece: usize) -> Range<usize> {
-    piece * CELL_ROWS..rows.min((piece + 1) * CELL_ROWS)
-}
+/// Cells that are to be decoded or fetched here, by leaf and piece.
+type Duties = BTreeMap<(usize, usize), Fill>;
 
 /// Pieces of leaves that are to be decoded.
 #[derive(Debug, Default)]

@@ -26,13 +26,13 @@ struct Entry {
     transcoding: Transcoding,
 }
 
-/// What is to become of an array.
+/// What is to become of a cell that isn't blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transcoding {
     Idle,
     Queued,
     Running,
-    /// It stays an array.
+    /// It stays what it is.
     Refused,
 }
 
@@ -114,12 +114,11 @@ impl Shelf {
         self.policy.touch(cell);
         let state = values.state();
         match state {
-            State::Arrow => {
-                self.counters.arrow_hits += 1;
-                self.enqueue(cell);
-            }
+            State::Pages => self.counters.pages_hits += 1,
+            State::Arrow => self.counters.arrow_hits += 1,
             State::Encoded => self.counters.encoded_hits += 1,
         }
+        self.enqueue(cell);
         self.events.push(Event::Hit { cell: cell.clone(), state });
         Some(values)
     }
@@ -129,6 +128,14 @@ impl Shelf {
         self.entries.contains_key(cell)
             || self.staged.contains(cell)
             || self.tier.as_ref().is_some_and(|tier| tier.contains(cell))
+    }
+
+    /// Whether the cell is there, or on disk, and answers without its source's pages being decoded. It doesn't count as used.
+    pub fn answers(&self, cell: &CellId) -> bool {
+        match self.entries.get(cell) {
+            Some(entry) => entry.values.state() != State::Pages,
+            None => self.contains(cell),
+        }
     }
 
     /// The cell if it is in memory; else who reads or decodes it, if need be the asker.
@@ -304,10 +311,10 @@ impl Shelf {
         count
     }
 
-    /// Puts an array into the queue, unless it is there, or the queue is full.
+    /// Puts a cell into the queue that isn't blocks, unless it is there, or the queue is full.
     fn enqueue(&mut self, cell: &CellId) {
         let Some(entry) = self.entries.get_mut(cell) else { return };
-        if entry.values.state() != State::Arrow || entry.transcoding != Transcoding::Idle {
+        if entry.values.state() == State::Encoded || entry.transcoding != Transcoding::Idle {
             return;
         }
         if self.queue.len() >= self.queue_cells {
@@ -334,35 +341,75 @@ impl Shelf {
         None
     }
 
-    /// Puts what a cell was encoded to in the place of its array, if that is still there and the blocks are smaller. `None`: it has no
-    /// blocks.
-    pub fn finish_job(&mut self, job: &Job, encoded: Option<Values>, elapsed: std::time::Duration) {
+    /// Puts what a cell became in the place of what it was, if that is still there: blocks, or the array that stays. `None`: it couldn't be
+    /// decoded, and goes.
+    pub fn finish_job(&mut self, job: &Job, values: Option<Values>, elapsed: std::time::Duration) {
         self.counters.transcoding_ns += elapsed.as_nanos() as u64;
-        let Some(entry) = self.entries.get_mut(&job.cell).filter(|entry| entry.serial == job.serial) else { return };
-        let from_bytes = entry.holdings.size_bytes();
-        let encoded = encoded.map(|values| (values.holdings(), values));
-        let Some((holdings, values)) = encoded.filter(|(holdings, _)| holdings.size_bytes() < from_bytes) else {
-            entry.transcoding = Transcoding::Refused;
-            self.counters.kept_as_arrow += 1;
-            self.events.push(Event::KeptAsArrow { cell: job.cell.clone() });
+        let Some(values) = values else { return self.drop_job(job) };
+        let (is_encoded, holdings) = (values.state() == State::Encoded, values.holdings());
+        // What is larger than what was there needs room before it comes: pages may be smaller than their blocks.
+        if !self.make_room_instead(job, &holdings) {
             return;
-        };
-        let to_bytes = holdings.size_bytes();
+        }
+        let Some(entry) = self.entries.get_mut(&job.cell) else { return };
+        let (from_bytes, to_bytes) = (entry.holdings.size_bytes(), holdings.size_bytes());
         entry.values = values;
-        entry.transcoding = Transcoding::Idle;
-        let before = std::mem::replace(&mut entry.holdings, holdings.clone());
+        entry.transcoding = if is_encoded { Transcoding::Idle } else { Transcoding::Refused };
         if entry.pins > 0 {
             self.pinned_bytes = self.pinned_bytes - from_bytes + to_bytes;
+        } else {
+            self.policy.resize(&job.cell, to_bytes);
         }
+        let before = std::mem::replace(&mut entry.holdings, holdings.clone());
         self.ledger.remove(&before);
         self.ledger.add(&holdings);
-        self.policy.resize(&job.cell, to_bytes);
-        self.counters.transcoded += 1;
-        self.counters.transcoded_from_bytes += from_bytes;
-        self.counters.transcoded_to_bytes += to_bytes;
-        self.events.push(Event::Transcoded { cell: job.cell.clone(), from_bytes, to_bytes, elapsed });
-        // Where the array shared all of its memory with others, its blocks come on top of that.
-        while self.held_bytes() > self.room_bytes() && self.evict_for(&job.cell) {}
+        let cell = job.cell.clone();
+        if is_encoded {
+            self.counters.transcoded += 1;
+            self.counters.transcoded_from_bytes += from_bytes;
+            self.counters.transcoded_to_bytes += to_bytes;
+            self.events.push(Event::Transcoded { cell, from_bytes, to_bytes, elapsed });
+        } else {
+            self.counters.kept_as_arrow += 1;
+            self.events.push(Event::KeptAsArrow { cell });
+        }
+    }
+
+    /// The entry that a job is about, if it is there.
+    fn entry_of(&mut self, job: &Job) -> Option<&mut Entry> {
+        self.entries.get_mut(&job.cell).filter(|entry| entry.serial == job.serial)
+    }
+
+    /// Evicts others until a job's cell fits that will hold `after`; false if it can't, or isn't there any more. One that can't stays what
+    /// it is, and is queued when it is asked for again.
+    fn make_room_instead(&mut self, job: &Job, after: &Holdings) -> bool {
+        loop {
+            let Some(before) = self.entry_of(job).map(|entry| entry.holdings.clone()) else { return false };
+            let used_bytes = self.ledger.used_bytes_after(&before, after) + self.names_bytes();
+            if used_bytes - self.staged.size_bytes() <= self.room_bytes() {
+                return true;
+            }
+            if !self.evict_for(&job.cell) {
+                if let Some(entry) = self.entry_of(job) {
+                    entry.transcoding = Transcoding::Idle;
+                }
+                return false;
+            }
+        }
+    }
+
+    /// Drops the cell of a job.
+    fn drop_job(&mut self, job: &Job) {
+        match self.entry_of(job) {
+            Some(entry) if entry.pins > 0 => return entry.transcoding = Transcoding::Refused,
+            Some(_) => {}
+            None => return,
+        }
+        self.policy.remove(&job.cell);
+        if let Some(entry) = self.entries.remove(&job.cell) {
+            self.ledger.remove(&entry.holdings);
+            self.counters.undecodable += 1;
+        }
     }
 
     pub fn statistics(&self) -> Statistics {
@@ -378,6 +425,10 @@ impl Shelf {
         for entry in self.entries.values() {
             let size_bytes = entry.holdings.size_bytes();
             match entry.values.state() {
+                State::Pages => {
+                    statistics.pages_cells += 1;
+                    statistics.pages_bytes += size_bytes;
+                }
                 State::Arrow => {
                     statistics.arrow_cells += 1;
                     statistics.arrow_bytes += size_bytes;
@@ -397,6 +448,7 @@ impl Shelf {
             let column = columns.entry(&cell.column).or_insert_with(|| ColumnUse::nothing_of(&cell.column));
             column.size_bytes += entry.holdings.size_bytes();
             match entry.values.state() {
+                State::Pages => column.pages_cells += 1,
                 State::Arrow => column.arrow_cells += 1,
                 State::Encoded => column.encoded_cells += 1,
             }

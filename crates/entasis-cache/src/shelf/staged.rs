@@ -137,7 +137,7 @@ impl Shelf {
         let entries = self.entries.iter().filter(|(cell, _)| !tier.knows(cell));
         let jobs = entries.filter_map(|(cell, entry)| match &entry.values {
             Values::Encoded(values) => Some(Job { cell: cell.clone(), values: values.clone(), serial: entry.serial }),
-            Values::Arrow(_) => None,
+            Values::Pages(_) | Values::Arrow(_) => None,
         });
         jobs.collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use entasis_cache::read::parquet_bytes;
-use entasis_cache::{Cache, CacheOptions};
+use entasis_cache::{Arrival, Cache, CacheOptions};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -145,8 +145,14 @@ impl Systems {
     }
 
     /// A system behind an empty cache, which transcodes when it is told to.
-    fn make_cached(&self, name: &'static str, memory_bytes: u64) -> Result<(Contender, Cache), Failure> {
-        let options = CacheOptions { memory_bytes, transcoders: 0, queue_cells: usize::MAX, ..CacheOptions::default() };
+    fn make_cached(
+        &self,
+        name: &'static str,
+        arrival: Arrival,
+        memory_bytes: u64,
+    ) -> Result<(Contender, Cache), Failure> {
+        let options =
+            CacheOptions { memory_bytes, arrival, transcoders: 0, queue_cells: usize::MAX, ..CacheOptions::default() };
         let cache = Cache::new(options)?;
         Ok((self.make(name, false, Some(&cache))?, cache))
     }
@@ -165,8 +171,8 @@ impl Caches {
     /// caches, into `times`.
     fn first_run(systems: &Systems, check: &mut Check<'_>, times: &mut [Vec<f64>; 4]) -> Result<Self, Failure> {
         let plain = [systems.make("Parquet", false, None)?, systems.make("Parquet pushdown", true, None)?];
-        let (arrow, arrow_cache) = systems.make_cached("Arrow", UNLIMITED_BYTES)?;
-        let (blocks, block_cache) = systems.make_cached("Entasis", UNLIMITED_BYTES)?;
+        let (arrow, arrow_cache) = systems.make_cached("Arrow", Arrival::Arrays, UNLIMITED_BYTES)?;
+        let (blocks, block_cache) = systems.make_cached("Entasis", Arrival::Pages, UNLIMITED_BYTES)?;
         for (system, times) in [&plain[0], &plain[1], &arrow, &blocks].into_iter().zip(times) {
             times.push(check.run(system)?);
         }
@@ -196,8 +202,8 @@ fn measure(
     let transcoding = half + transcode(&block_cache, usize::MAX);
     check.run(&blocks)?;
     check.run(&arrow)?;
-    let (limited_system, limited_cache) =
-        systems.make_cached("limited", (block_cache.statistics().used_bytes as f64 * arguments.limit) as u64)?;
+    let limit_bytes = (block_cache.statistics().used_bytes as f64 * arguments.limit) as u64;
+    let (limited_system, limited_cache) = systems.make_cached("limited", Arrival::Pages, limit_bytes)?;
     for _ in 0..2 {
         check.run(&limited_system)?;
         transcode(&limited_cache, usize::MAX);

@@ -51,9 +51,10 @@ pub fn print(cache: &Cache, report: &mut Report<'_>) -> Result<(), Failure> {
     let rows = [
         ("encoded", statistics.encoded_cells, statistics.encoded_bytes),
         ("arrow", statistics.arrow_cells, statistics.arrow_bytes),
+        ("pages", statistics.pages_cells, statistics.pages_bytes),
         ("on disk", statistics.disk_cells, statistics.disk_file_bytes),
     ];
-    let shown = if statistics.disk_limit_bytes > 0 { 3 } else { 2 };
+    let shown = if statistics.disk_limit_bytes > 0 { 4 } else { 3 };
     for (state, cells, size_bytes) in rows.into_iter().take(shown) {
         states.row(vec![state.to_owned(), units::grouped(cells as u64), units::grouped(size_bytes)]);
     }
@@ -62,16 +63,17 @@ pub fn print(cache: &Cache, report: &mut Report<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(report.out)?;
-    let mut table = Table::new(&["column", ">encoded cells", ">arrow cells", ">bytes"]);
+    let mut table = Table::new(&["column", ">encoded cells", ">arrow cells", ">cells of pages", ">bytes"]);
     for (name, used) in columns {
-        let counts = [used.encoded_cells as u64, used.arrow_cells as u64, used.size_bytes];
+        let cells = [used.encoded_cells, used.arrow_cells, used.pages_cells].map(|cells| cells as u64);
+        let counts = cells.into_iter().chain([used.size_bytes]);
         table.row([name].into_iter().chain(counts.map(units::grouped)).collect());
     }
     Ok(table.print(report.out)?)
 }
 
 fn hits(statistics: &Statistics) -> u64 {
-    statistics.arrow_hits + statistics.encoded_hits + statistics.disk_hits
+    statistics.pages_hits + statistics.arrow_hits + statistics.encoded_hits + statistics.disk_hits
 }
 
 fn lookups(statistics: &Statistics) -> u64 {
@@ -92,6 +94,7 @@ fn to_json(statistics: &Statistics, columns: &[(String, ColumnUse)]) -> Value {
             "object": used.column.version.to_string(),
             "encoded_cells": used.encoded_cells,
             "arrow_cells": used.arrow_cells,
+            "pages_cells": used.pages_cells,
             "size_bytes": used.size_bytes,
         })
     };
@@ -103,6 +106,7 @@ fn to_json(statistics: &Statistics, columns: &[(String, ColumnUse)]) -> Value {
         "states": {
             "encoded": { "cells": statistics.encoded_cells, "size_bytes": statistics.encoded_bytes },
             "arrow": { "cells": statistics.arrow_cells, "size_bytes": statistics.arrow_bytes },
+            "pages": { "cells": statistics.pages_cells, "size_bytes": statistics.pages_bytes },
             "on_disk": { "cells": statistics.disk_cells, "size_bytes": statistics.disk_file_bytes },
         },
         "disk": {
