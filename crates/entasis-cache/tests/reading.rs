@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StructArray, cast::AsArray, types::Int32Type,
+    StructArray,
+    cast::AsArray,
+    types::{Int32Type, Int64Type},
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields};
@@ -22,7 +24,7 @@ use common::{Random, options};
 use entasis::scan::{Condition, Expression, scalar_of};
 use entasis::{Projection, Selected};
 use entasis_cache::read::{ParquetFile, ParquetRequest, ReadMetrics};
-use entasis_cache::{Cache, CacheOptions};
+use entasis_cache::{Arrival, CELL_OVERHEAD_BYTES, CELL_ROWS, Cache, CacheOptions};
 use entasis_encoding::{Comparison, FloatOrder, Like, Predicate, Scalar};
 use futures::executor::block_on;
 use object_store::memory::InMemory;
@@ -30,7 +32,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 /// A table with nulls, strings, lists, and structs in structs.
 fn table(seed: u64, rows: usize) -> RecordBatch {
@@ -64,7 +66,11 @@ fn table(seed: u64, rows: usize) -> RecordBatch {
 }
 
 fn parquet(batch: &RecordBatch, row_group_rows: usize) -> Vec<u8> {
-    let properties = WriterProperties::builder()
+    parquet_with(WriterProperties::builder(), batch, row_group_rows)
+}
+
+fn parquet_with(builder: WriterPropertiesBuilder, batch: &RecordBatch, row_group_rows: usize) -> Vec<u8> {
+    let properties = builder
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_data_page_row_count_limit(5_000)
         .set_write_batch_size(1_000)
@@ -258,6 +264,127 @@ fn rows_are_those_of_the_parquet_reader() {
         }
         assert!(cache.statistics().encoded_hits > 0);
     }
+}
+
+/// Cells come in as pages or arrays, and are whatever transcoding has got to, cell by cell; with an index of pages and without, which are fetched
+/// one by one or together.
+#[test]
+fn rows_are_alike_whatever_state_cells_are_in() {
+    let table = table(11, 75_000);
+    for (seed, (arrival, has_index)) in
+        (1..).zip([(Arrival::Pages, true), (Arrival::Pages, false), (Arrival::Arrays, false)])
+    {
+        let mut random = Random(seed);
+        let builder = WriterProperties::builder().set_offset_index_disabled(!has_index);
+        let bytes = parquet_with(builder, &table, 70_000);
+        let whole = by_arrow(&bytes);
+        let store = store("t.parquet", bytes);
+        let requests = requests();
+        let masks: Vec<BooleanArray> = requests.chunks(4).map(|alike| mask(&whole, &alike[0].condition)).collect();
+        let made = || Cache::new(CacheOptions { arrival, ..options(256 << 20) }).unwrap();
+        let mut cache = made();
+        let mut states = [0; 3];
+        for _ in 0..100 {
+            if random.below(8) == 0 {
+                cache = made();
+            }
+            let number = random.below(requests.len());
+            let limit = (random.below(4) == 0).then(|| random.below(3_000) as u64);
+            let batch_rows = [CELL_ROWS, 8_192, 1_000][random.below(3)];
+            let request = ParquetRequest { limit, batch_rows, ..requests[number].clone() };
+            let (found, metrics) = read(&cache, &store, "t.parquet", &request);
+            let expected = filtered(&whole, &masks[number / 4], &request);
+            let rows = limit.map_or(expected.num_rows(), |limit| expected.num_rows().min(limit as usize));
+            assert_eq!(found, expected.slice(0, rows), "seed {seed}, request {number}, limit {limit:?}");
+            assert_eq!(metrics.rows_passed, found.num_rows() as u64);
+            for _ in 0..random.below(6) {
+                cache.transcode_one();
+            }
+            let statistics = cache.statistics();
+            let counts = [statistics.pages_cells, statistics.arrow_cells, statistics.encoded_cells];
+            states.iter_mut().zip(counts).for_each(|(state, count)| *state += count);
+        }
+        // Arrays stay where blocks would be larger.
+        assert!((states[0] > 0) == (arrival == Arrival::Pages) && states[1] > 0 && states[2] > 0, "{states:?}");
+    }
+}
+
+/// What was there as pages costs about what they do, once: pieces of a column share what they can't hold apart.
+#[test]
+fn pages_are_counted_once() {
+    let bytes = parquet_with(WriterProperties::builder().set_offset_index_disabled(true), &table(6, 200_000), 1 << 20);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let request = ParquetRequest { projection: Projection::of_columns([0, 3]), ..ParquetRequest::default() };
+    let (_, cold) = read(&cache, &store, "t.parquet", &request);
+    let statistics = cache.statistics();
+    assert_eq!((statistics.pages_cells, cold.cells_decoded), (8, 8), "four pieces of two columns");
+    let overhead = 8 * CELL_OVERHEAD_BYTES;
+    let held = statistics.used_bytes - overhead;
+    assert!((cold.bytes_read..cold.bytes_read + (64 << 10)).contains(&held), "{held} for {}", cold.bytes_read);
+    assert!(statistics.pages_bytes > 3 * held, "by themselves");
+    let (_, again) = read(&cache, &store, "t.parquet", &request);
+    assert_eq!((again.bytes_read, again.cells_found, again.rows_passed), (0, 8, 200_000));
+    while cache.transcode_one() {}
+    let statistics = cache.statistics();
+    assert_eq!((statistics.pages_cells, statistics.encoded_cells), (0, 8));
+    assert_eq!(statistics.used_bytes, statistics.encoded_bytes, "nothing of the pages is left");
+}
+
+/// A condition that becomes stricter while rows come out of pages is asked of those that are left, and the old one of all.
+#[test]
+fn conditions_become_stricter_while_pages_are_decoded() {
+    let whole = table(7, 130_000);
+    let store = store("t.parquet", parquet(&whole, 1 << 20));
+    let few = || Condition::column(1, compare(Comparison::Less, Scalar::Int(700)));
+    let fewer = Condition::And(vec![few(), Condition::column(0, compare(Comparison::Less, Scalar::Int(90_000)))]);
+    for projection in [Projection::of_columns([0, 1]), Projection::of_columns([0, 3])] {
+        let cache = Cache::new(options(256 << 20)).unwrap();
+        let request = ParquetRequest { projection, condition: few(), batch_rows: 4_096, ..ParquetRequest::default() };
+        let batches = block_on(async {
+            let path = Path::from("t.parquet");
+            let file = ParquetFile::open(&cache, store.clone(), "memory://a", &path).await.unwrap();
+            let mut rows = file.read(&request).unwrap();
+            let mut batches = vec![rows.next().await.unwrap().unwrap()];
+            rows.set_condition(&fewer).unwrap();
+            while let Some(batch) = rows.next().await.unwrap() {
+                batches.push(batch);
+            }
+            batches
+        });
+        let found = concat_batches(&batches[0].schema(), &batches).unwrap();
+        let all = filtered(&whole, &mask(&whole, &few()), &request);
+        let ids = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let (found, all) = (ids(&found), ids(&all));
+        let first = batches[0].num_rows();
+        assert_eq!(found[..first], all[..first]);
+        let stricter: Vec<i64> = all.iter().copied().filter(|id| *id < 90_000).collect();
+        assert!(stricter.iter().all(|id| found.contains(id)) && found.iter().all(|id| all.contains(id)));
+        assert!(found.is_sorted() && found.len() < stricter.len() + 20_000, "{} of {}", found.len(), all.len());
+    }
+}
+
+/// Pages that can't be decoded are an error of who asks for them, and no cell for long.
+#[test]
+fn damaged_pages_are_an_error_and_go() {
+    let mut bytes = parquet(&table(8, 20_000), 1 << 20);
+    bytes[4..600].fill(0xA5);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let request = ParquetRequest { projection: Projection::of_columns([0]), ..ParquetRequest::default() };
+    let ask = || {
+        block_on(async {
+            let path = Path::from("t.parquet");
+            let file = ParquetFile::open(&cache, store.clone(), "memory://a", &path).await.unwrap();
+            file.read(&request).unwrap().next().await.map(drop)
+        })
+    };
+    ask().unwrap_err();
+    assert_eq!(cache.statistics().pages_cells, 1);
+    while cache.transcode_one() {}
+    let statistics = cache.statistics();
+    assert_eq!((statistics.pages_cells, statistics.undecodable, statistics.used_bytes), (0, 1, 0));
+    ask().unwrap_err();
 }
 
 #[test]
