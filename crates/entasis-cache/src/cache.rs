@@ -492,8 +492,13 @@ pub struct Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.shared.lock().inside -= 1;
-        self.shared.has_changed.notify_one();
+        let mut shelf = self.shared.lock();
+        shelf.inside -= 1;
+        let has_work = shelf.has_work();
+        drop(shelf);
+        if has_work {
+            self.shared.has_changed.notify_one();
+        }
     }
 }
 

@@ -183,6 +183,11 @@ impl Cell {
         }
     }
 
+    /// Whether it is pages whose bytes are yet to be fetched.
+    pub(crate) fn is_away(&self) -> bool {
+        self.pages().is_some_and(|pages| !pages.is_here())
+    }
+
     /// Rows.
     pub fn rows(&self) -> usize {
         match &self.values {

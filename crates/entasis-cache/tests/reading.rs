@@ -27,6 +27,7 @@ use entasis_cache::read::{ParquetFile, ParquetRequest, ReadMetrics};
 use entasis_cache::{Arrival, CELL_OVERHEAD_BYTES, CELL_ROWS, Cache, CacheOptions};
 use entasis_encoding::{Comparison, FloatOrder, Like, Predicate, Scalar};
 use futures::executor::block_on;
+use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -91,6 +92,12 @@ fn store(path: &str, bytes: Vec<u8>) -> Arc<dyn ObjectStore> {
     let store = InMemory::new();
     block_on(store.put(&Path::from(path), bytes.into())).unwrap();
     Arc::new(store)
+}
+
+/// A store of files with one object.
+fn near(folder: &std::path::Path, bytes: &[u8]) -> Arc<dyn ObjectStore> {
+    std::fs::write(folder.join("t.parquet"), bytes).unwrap();
+    Arc::new(LocalFileSystem::new_with_prefix(folder).unwrap())
 }
 
 fn read(
@@ -266,25 +273,27 @@ fn rows_are_those_of_the_parquet_reader() {
     }
 }
 
-/// Cells come in as pages or arrays, and are whatever transcoding has got to, cell by cell; with an index of pages and without, which are fetched
-/// one by one or together.
+/// Cells come in as pages, be it left in a file that is near, or as arrays, and are whatever transcoding has got to, cell by cell; with an index
+/// of pages and without, which are fetched one by one or together.
 #[test]
 fn rows_are_alike_whatever_state_cells_are_in() {
     let table = table(11, 75_000);
-    for (seed, (arrival, has_index)) in
-        (1..).zip([(Arrival::Pages, true), (Arrival::Pages, false), (Arrival::Arrays, false)])
+    let folder = tempfile::tempdir().unwrap();
+    let ways = [(true, false), (false, false), (true, true), (false, true)].map(|way| (Arrival::Pages, way));
+    for (seed, (arrival, (has_index, is_near))) in
+        (1..).zip(ways.into_iter().chain([(Arrival::Arrays, (false, false))]))
     {
         let mut random = Random(seed);
         let builder = WriterProperties::builder().set_offset_index_disabled(!has_index);
         let bytes = parquet_with(builder, &table, 70_000);
         let whole = by_arrow(&bytes);
-        let store = store("t.parquet", bytes);
+        let store = if is_near { near(folder.path(), &bytes) } else { store("t.parquet", bytes) };
         let requests = requests();
         let masks: Vec<BooleanArray> = requests.chunks(4).map(|alike| mask(&whole, &alike[0].condition)).collect();
         let made = || Cache::new(CacheOptions { arrival, ..options(256 << 20) }).unwrap();
         let mut cache = made();
         let mut states = [0; 3];
-        for _ in 0..100 {
+        for _ in 0..60 {
             if random.below(8) == 0 {
                 cache = made();
             }
@@ -307,6 +316,33 @@ fn rows_are_alike_whatever_state_cells_are_in() {
         // Arrays stay where blocks would be larger.
         assert!((states[0] > 0) == (arrival == Arrival::Pages) && states[1] > 0 && states[2] > 0, "{states:?}");
     }
+}
+
+/// A file of this machine's disk is read again rather than held, as the version that it was.
+#[test]
+fn pages_of_near_files_stay_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = parquet(&table(9, 100_000), 1 << 20);
+    let store = near(folder.path(), &bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let request = ParquetRequest { projection: Projection::of_columns([0, 3]), ..ParquetRequest::default() };
+    let (cold, metrics) = read(&cache, &store, "t.parquet", &request);
+    let statistics = cache.statistics();
+    assert_eq!((statistics.pages_cells, metrics.cells_decoded), (4, 4));
+    assert!(metrics.bytes_read > 200_000 && statistics.used_bytes < 50_000, "{statistics:?}");
+    let (again, metrics) = read(&cache, &store, "t.parquet", &request);
+    assert!(again == cold && metrics.bytes_read > 200_000 && metrics.cells_found == 4);
+    assert!(cache.transcode_one() && cache.statistics().encoded_cells == 1);
+    near(folder.path(), &parquet(&table(10, 90_000), 1 << 20));
+    while cache.transcode_one() {}
+    let statistics = cache.statistics();
+    assert_eq!(
+        (statistics.encoded_cells, statistics.pages_cells, statistics.undecodable),
+        (1, 0, 3),
+        "of the version that is gone"
+    );
+    let (other, _) = read(&cache, &store, "t.parquet", &request);
+    assert_eq!(other.num_rows(), 90_000);
 }
 
 /// What was there as pages costs about what they do, once: pieces of a column share what they can't hold apart.

@@ -1,9 +1,13 @@
 //! Cells as their object has them: Parquet's pages, as they were fetched. They wait like that for being transcoded, and answer by being
 //! decoded.
 
+use std::future::Future;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::DataType;
@@ -11,7 +15,7 @@ use bytes::Bytes;
 use entasis_encoding::Selection;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::file::metadata::ColumnChunkMetaData;
 
@@ -101,7 +105,8 @@ pub(super) fn piece_rows(rows: usize, piece: usize) -> Range<usize> {
     piece * CELL_ROWS..rows.min((piece + 1) * CELL_ROWS)
 }
 
-/// The pages that have the rows of a cell. Where pages have those of its neighbours as well they are held by these, too, and are there once.
+/// The pages that have the rows of a cell: their bytes, or, where the object is near, where they are, as reading them again costs less than
+/// memory does. Where pages have rows of the cell's neighbours as well they are held by these, too, and are there once.
 #[derive(Debug)]
 pub(crate) struct Pages {
     source: Arc<Source>,
@@ -110,7 +115,14 @@ pub(crate) struct Pages {
     /// In the row group.
     rows: Range<usize>,
     data_type: DataType,
-    parts: Vec<(Range<u64>, Bytes)>,
+    bytes: PageBytes,
+}
+
+#[derive(Debug)]
+enum PageBytes {
+    Here(Vec<(Range<u64>, Bytes)>),
+    /// In the object.
+    There(Object),
 }
 
 impl Pages {
@@ -120,8 +132,8 @@ impl Pages {
         (row_group, leaf, piece): (usize, usize, usize),
         find: impl Fn(&Range<u64>) -> Option<Bytes>,
     ) -> Result<Self> {
-        let rows = piece_rows(source.rows_of(row_group)?, piece);
         let all = 0..source.rows_of(row_group)?;
+        let rows = piece_rows(all.end, piece);
         let parts_of = |rows: &Range<usize>| -> Result<Option<Vec<_>>> {
             let places = source.places(row_group, leaf, [rows.clone()].into_iter())?;
             Ok(places.into_iter().map(|place| find(&place).map(|bytes| (place, bytes))).collect())
@@ -132,10 +144,26 @@ impl Pages {
             None => parts_of(&rows)?,
         };
         let lacks = || Error::damaged(&source.version, "bytes that were fetched aren't there");
-        let parts = parts.ok_or_else(lacks)?;
+        let bytes = PageBytes::Here(parts.ok_or_else(lacks)?);
         let no_leaf = || Error::damaged(&source.version, format!("no leaf {leaf}"));
         let data_type = source.layout.data_type(leaf).ok_or_else(no_leaf)?.clone();
-        Ok(Self { source: source.clone(), row_group, leaf, rows, data_type, parts })
+        Ok(Self { source: source.clone(), row_group, leaf, rows, data_type, bytes })
+    }
+
+    /// The same without their bytes, which stay in their object.
+    pub fn left_in(&self, object: &Object) -> Self {
+        Self {
+            source: self.source.clone(),
+            rows: self.rows.clone(),
+            data_type: self.data_type.clone(),
+            bytes: PageBytes::There(object.clone()),
+            ..*self
+        }
+    }
+
+    /// Whether their bytes are here.
+    pub fn is_here(&self) -> bool {
+        matches!(self.bytes, PageBytes::Here(_))
     }
 
     pub fn rows(&self) -> usize {
@@ -149,16 +177,16 @@ impl Pages {
     /// What holding them takes, the metadata among it that decoding them needs.
     pub fn holdings(&self) -> Holdings {
         let metadata = self.source.metadata.metadata();
-        let parts = self.parts.iter().map(|(_, bytes)| (bytes.as_ptr().addr(), bytes.len() as u64));
+        let parts = self.parts().iter().map(|(_, bytes)| (bytes.as_ptr().addr(), bytes.len() as u64));
         Holdings::new(parts.chain([(Arc::as_ptr(metadata).addr(), self.source.metadata_bytes)]))
     }
 
-    /// All rows.
+    /// All rows. Reads the object on the calling thread if that has the bytes.
     pub fn decode(self: &Arc<Self>) -> Result<ArrayRef> {
         self.decode_at([self.rows.clone()].into_iter(), self.rows())
     }
 
-    /// The rows that are alive.
+    /// The rows that are alive; likewise.
     pub fn select(self: &Arc<Self>, selection: &Selection) -> Result<ArrayRef> {
         let start = self.rows.start;
         self.decode_at(selection.iter().map(|row| start + row..start + row + 1), selection.count())
@@ -168,17 +196,52 @@ impl Pages {
         if count == 0 {
             return Ok(new_empty_array(&self.data_type));
         }
-        let mut decoding = Decoding::new(&self.source, vec![self.clone()], rows, CELL_ROWS)?;
+        let mut decoding = Decoding::new(&self.source, vec![self.here()?], rows, CELL_ROWS)?;
         let found = decoding.next()?.unwrap_or_default().into_iter().find(|(leaf, _)| *leaf == self.leaf);
         let array = found.map(|(_, array)| array).filter(|array| array.len() == count);
         array.ok_or_else(|| Error::damaged(&self.source.version, "a row group of other rows than its metadata say"))
     }
 
+    /// The same with their bytes.
+    fn here(self: &Arc<Self>) -> Result<Arc<Self>> {
+        let PageBytes::There(object) = &self.bytes else { return Ok(self.clone()) };
+        let places = self.source.places(self.row_group, self.leaf, [self.rows.clone()].into_iter())?;
+        let fetched = wait_for(object.fetch(&places))?;
+        let bytes = PageBytes::Here(places.into_iter().zip(fetched).collect());
+        let (rows, data_type) = (self.rows.clone(), self.data_type.clone());
+        Ok(Arc::new(Self { source: self.source.clone(), rows, data_type, bytes, ..**self }))
+    }
+
+    fn parts(&self) -> &[(Range<u64>, Bytes)] {
+        match &self.bytes {
+            PageBytes::Here(parts) => parts,
+            PageBytes::There(_) => &[],
+        }
+    }
+
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         let holds = |part: &&(Range<u64>, Bytes)| part.0.start <= range.start && range.end <= part.0.end;
-        let (part, bytes) = self.parts.iter().find(holds)?;
+        let (part, bytes) = self.parts().iter().find(holds)?;
         let start = usize::try_from(range.start - part.start).ok()?;
         Some(bytes.slice(start..start + usize::try_from(range.end - range.start).ok()?))
+    }
+}
+
+/// Blocks the thread until a future is ready.
+fn wait_for<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
     }
 }
 
@@ -186,6 +249,8 @@ impl Pages {
 pub(super) struct Decoding {
     source: Arc<Source>,
     decoder: ParquetPushDecoder,
+    /// What the decoder gave once it had its bytes.
+    reader: Option<ParquetRecordBatchReader>,
     wanted: Wanted,
     pages: Vec<Arc<Pages>>,
 }
@@ -201,19 +266,23 @@ impl Decoding {
         let wanted = source.layout.wanted(&pages.iter().map(|pages| pages.leaf).collect());
         let row_group = pages.first().map_or(0, |pages| pages.row_group);
         let decoder = source.decoder(row_group, &wanted, rows, batch_rows)?;
-        Ok(Self { source: source.clone(), decoder, wanted, pages })
+        Ok(Self { source: source.clone(), decoder, reader: None, wanted, pages })
     }
 
     /// The leaves' next rows, as many as a batch has, but for the last.
     pub fn next(&mut self) -> Result<Option<Vec<(usize, ArrayRef)>>> {
         loop {
-            match self.decoder.try_decode()? {
+            match self.reader.as_mut().and_then(Iterator::next) {
+                Some(batch) => return self.wanted.split(&batch.map_err(entasis::Error::from)?).map(Some),
+                None => self.reader = None,
+            }
+            match self.decoder.try_next_reader()? {
                 DecodeResult::NeedsData(ranges) => {
                     let found: Option<Vec<Bytes>> = ranges.iter().map(|range| self.find(range)).collect();
                     let lacks = || self.damaged("pages that lie elsewhere than its metadata say");
                     self.decoder.push_ranges(ranges, found.ok_or_else(lacks)?)?;
                 }
-                DecodeResult::Data(batch) => return self.wanted.split(&batch).map(Some),
+                DecodeResult::Data(reader) => self.reader = Some(reader),
                 DecodeResult::Finished => return Ok(None),
             }
         }
@@ -229,7 +298,7 @@ impl Decoding {
         if let Some(bytes) = self.pages.iter().find_map(|pages| pages.find(range)) {
             return Some(bytes);
         }
-        let mut parts: Vec<&(Range<u64>, Bytes)> = self.pages.iter().flat_map(|pages| &pages.parts).collect();
+        let mut parts: Vec<&(Range<u64>, Bytes)> = self.pages.iter().flat_map(|pages| pages.parts()).collect();
         parts.sort_unstable_by_key(|(place, _)| (place.start, place.end));
         let (mut joined, mut next) = (Vec::new(), range.start);
         for (place, bytes) in parts {

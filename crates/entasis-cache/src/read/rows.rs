@@ -16,7 +16,8 @@ use super::layout::{Column, leaf_type};
 use super::pages::{Pages, piece_rows, place_of};
 use super::request::{ParquetRequest, ReadMetrics};
 use super::stream::{Deferred, Output, Stream};
-use crate::{Arrival, CELL_ROWS, CellId, ColumnId, Fill, Lookup, Result};
+use crate::values::Values;
+use crate::{Arrival, CELL_ROWS, Cell, CellId, ColumnId, Fill, Lookup, Result};
 
 /// Output columns of a piece are decoded whole, into the cache, if at least one of so many rows survives, or if it is the second time that
 /// they are wanted.
@@ -75,7 +76,7 @@ impl Group {
 
     fn held_bytes(&self) -> usize {
         let picked = self.picked.values().map(|array| array.get_array_memory_size()).sum::<usize>();
-        self.fetched.held_bytes() + picked + self.held.values().map(crate::Cell::array_bytes).sum::<usize>()
+        self.fetched.held_bytes() + picked + self.held.values().map(Cell::array_bytes).sum::<usize>()
     }
 }
 
@@ -182,9 +183,50 @@ impl ParquetRows {
         next
     }
 
-    async fn advance(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows, if nothing has to be waited for: as [`Self::next`], but that `None` says nothing of whether there are more.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn next_held(&mut self) -> Result<Option<RecordBatch>> {
+        let next = self.take_held();
+        if next.is_err() {
+            (self.group, self.left) = (None, Some(0));
+        }
+        next
+    }
+
+    fn take_held(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            let Some(mut group) = self.group.take() else { return Ok(None) };
+            let is_made = self.make_more(&mut group);
+            self.group = Some(group);
+            if !is_made? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Makes batches of the next rows that are held; false if there are none.
+    fn make_more(&mut self, group: &mut Group) -> Result<bool> {
+        if let Some(mut stream) = group.stream.take() {
+            let is_left = self.step(&mut stream, &mut group.held)?;
+            group.stream = is_left.then_some(stream);
+        } else if let Some(stream) = self.stream_of(group)? {
+            group.stream = Some(stream);
+        } else if let Some((piece, selection)) = group.passed.pop_front() {
+            self.put_out(group, piece, selection)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    async fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.take_held()? {
                 return Ok(Some(batch));
             }
             // Taken, so that what is held goes if this future is dropped.
@@ -196,14 +238,7 @@ impl ParquetRows {
                     None => return Ok(None),
                 },
             };
-            if let Some(mut stream) = group.stream.take() {
-                let is_left = self.step(&mut stream, &mut group.held)?;
-                group.stream = is_left.then_some(stream);
-            } else if let Some(stream) = self.stream_of(&mut group)? {
-                group.stream = Some(stream);
-            } else if let Some((piece, selection)) = group.passed.pop_front() {
-                self.put_out(&mut group, piece, selection)?;
-            } else if group.next < group.pieces() && self.left != Some(0) {
+            if group.next < group.pieces() && self.left != Some(0) {
                 self.look_through(&mut group).await?;
             } else {
                 self.metrics.bytes_read += group.fetched.bytes_read;
@@ -340,7 +375,10 @@ impl ParquetRows {
                     whole.insert((leaf, piece));
                 } else if let Some(cell) = self.file.0.cache.get(&id) {
                     self.metrics.cells_found += 1;
-                    group.held.insert((leaf, piece), cell);
+                    match cell.is_away() {
+                        true => few.add(leaf, piece),
+                        false => drop(group.held.insert((leaf, piece), cell)),
+                    }
                 } else if self.file.0.cache.sparse().is_wanted_again(&id) {
                     whole.insert((leaf, piece));
                 } else {
@@ -395,7 +433,10 @@ impl ParquetRows {
                 match self.file.0.cache.lookup(&self.id(group.number, leaf, piece)) {
                     Lookup::Hit(cell) => {
                         self.metrics.cells_found += 1;
-                        group.held.insert((leaf, piece), cell);
+                        match cell.is_away() {
+                            true => own.add(leaf, piece),
+                            false => drop(group.held.insert((leaf, piece), cell)),
+                        }
                     }
                     Lookup::Miss(duty) => {
                         duties.insert((leaf, piece), duty);
@@ -413,18 +454,18 @@ impl ParquetRows {
             }
             drop(duties);
             for (place, waiter) in waits {
-                if let Some(cell) = waiter.await {
+                if let Some(cell) = waiter.await.filter(|cell| !cell.is_away()) {
                     self.metrics.cells_found += 1;
                     group.held.insert(place, cell);
                 }
             }
-            // Who was waited for may have given up.
+            // Who was waited for may have given up, or left the pages where they are.
             lacking.retain(|place| !group.held.contains_key(place));
         }
         Ok(())
     }
 
-    /// Fetches the pages of some pieces of leaves, and holds them.
+    /// Fetches the pages of some pieces of leaves, and holds them. The cache needn't where they can be fetched again at next to no cost.
     async fn fetch(
         &mut self,
         group: &mut Group,
@@ -439,11 +480,16 @@ impl ParquetRows {
         let places = places.collect::<Result<Vec<_>>>()?.concat();
         group.fetched.fetch(&inner.object, &places).await?;
         for (&leaf, &piece) in leaves.iter().flat_map(|leaf| pieces.iter().map(move |piece| (leaf, piece))) {
-            if let Some(duty) = duties.remove(&(leaf, piece)) {
-                let pages = Pages::new(&inner.source, (number, leaf, piece), |place| group.fetched.find(place))?;
-                self.metrics.cells_decoded += 1;
-                group.held.insert((leaf, piece), duty.complete_pages(pages));
-            }
+            let pages = Pages::new(&inner.source, (number, leaf, piece), |place| group.fetched.find(place))?;
+            self.metrics.cells_decoded += 1;
+            let cell = match duties.remove(&(leaf, piece)) {
+                Some(duty) if !inner.object.is_near() => duty.complete_pages(pages),
+                duty => {
+                    duty.map(|duty| duty.complete_pages(pages.left_in(&inner.object)));
+                    Cell::new(Values::Pages(Arc::new(pages)))
+                }
+            };
+            group.held.insert((leaf, piece), cell);
         }
         Ok(())
     }

@@ -137,7 +137,10 @@ impl Reading {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(mut rows) = self.rows.take() else { return Ok(None) };
         self.follow_predicate(&mut rows)?;
-        let (rows, batch) = next_of(rows).await?;
+        let (rows, batch) = match rows.next_held() {
+            Ok(None) => next_of(rows).await?,
+            held => (rows, held),
+        };
         self.counters.set(&rows.metrics());
         if let Some(held) = &self.held {
             held.resize(rows.held_bytes());
