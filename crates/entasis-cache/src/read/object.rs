@@ -12,14 +12,19 @@ use object_store::{GetOptions, GetRange, GetResultPayload, ObjectMeta, ObjectSto
 
 use crate::{Error, Result, Version};
 
-/// Ranges are fetched together if not more than this lies between them.
-const NEAR_BYTES: u64 = 256 * 1024;
+/// Which ranges are fetched together.
+struct Together {
+    /// Those with at most so many bytes between them.
+    gap_bytes: u64,
+    /// At most so many bytes, unless one alone has more.
+    most_bytes: u64,
+}
 
-/// Ranges that are fetched together have at most as many bytes, unless one alone has more.
-const TOGETHER_BYTES: u64 = 16 * 1024 * 1024;
+/// Where a request takes longer than many bytes do.
+const FAR: Together = Together { gap_bytes: 256 * 1024, most_bytes: 16 * 1024 * 1024 };
 
-/// So many where requests cost next to nothing: less is copied then of what came with others.
-const TOGETHER_NEAR_BYTES: u64 = 512 * 1024;
+/// In a file of this machine, where what came with others is copied once more.
+const NEAR_FILE: Together = Together { gap_bytes: 4 * 1024, most_bytes: 256 * 1024 };
 
 /// Requests at the same time.
 const REQUESTS: usize = 8;
@@ -82,34 +87,34 @@ impl Object {
     /// # Errors
     /// [`Error::Changed`] if they would be of another version; what the store says.
     pub async fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let merged = merge(ranges, if self.is_near() { TOGETHER_NEAR_BYTES } else { TOGETHER_BYTES });
-        let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
+        let merged = merge(ranges, if self.is_near() { &NEAR_FILE } else { &FAR });
+        let requests: Vec<BoxFuture<'_, Result<(Bytes, bool)>>> =
             merged.iter().map(|range| self.fetch_one(range.clone()).boxed()).collect();
-        let fetched: Vec<Bytes> = stream::iter(requests).buffered(REQUESTS).try_collect().await?;
+        let fetched: Vec<(Bytes, bool)> = stream::iter(requests).buffered(REQUESTS).try_collect().await?;
+        // A local file can be written in place after it was opened: what was read is what was asked for only if it is still the same.
+        if fetched.iter().any(|(_, is_file)| *is_file) {
+            let found = head(&*self.store, &self.meta.location).await.map_err(|error| self.said(error))?;
+            self.check(&found)?;
+        }
         let part = |range: &Range<u64>| {
             // Every range lies in the last merged one that begins at or before it.
             let index = merged.partition_point(|merged| merged.start <= range.start).checked_sub(1)?;
             let start = usize::try_from(range.start - merged[index].start).ok()?;
             let end = usize::try_from(range.end - merged[index].start).ok()?;
-            let bytes = fetched[index].get(start..end)?;
+            let (all, _) = &fetched[index];
+            let bytes = all.get(start..end)?;
             // Copied where it came with others, so that none keeps its neighbours' memory.
-            Some(if bytes.len() == fetched[index].len() {
-                fetched[index].clone()
-            } else {
-                Bytes::copy_from_slice(bytes)
-            })
+            Some(if bytes.len() == all.len() { all.clone() } else { Bytes::copy_from_slice(bytes) })
         };
         let outside = || Error::damaged(&self.version, "ranges outside of the object");
         ranges.iter().map(|range| part(range).ok_or_else(outside)).collect()
     }
 
-    async fn fetch_one(&self, range: Range<u64>) -> Result<Bytes> {
-        if range.start > range.end || range.end > self.meta.size {
-            let what = format!("bytes {range:?} of {}", self.meta.size);
-            return Err(Error::damaged(&self.version, what));
-        }
+    /// The bytes of a range, and whether they are those of a local file.
+    async fn fetch_one(&self, range: Range<u64>) -> Result<(Bytes, bool)> {
+        self.check_range(&range)?;
         if range.is_empty() {
-            return Ok(Bytes::new());
+            return Ok((Bytes::new(), false));
         }
         let (if_match, wanted) = (self.meta.e_tag.clone(), range.end - range.start);
         let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
@@ -119,20 +124,20 @@ impl Object {
             let what = format!("the store gave bytes {:?} for {range:?}", result.range);
             return Err(Error::damaged(&self.version, what));
         }
-        // What isn't a stream is a local file, which can be written in place after it was opened: what was read is what was asked for only if
-        // it is still the same.
-        let is_stream = matches!(result.payload, GetResultPayload::Stream(_));
-        self.is_near.store(!is_stream, Relaxed);
-        let bytes = result.bytes().await.map_err(|error| self.said(error));
-        if !is_stream {
-            let found = head(&*self.store, &self.meta.location).await.map_err(|error| self.said(error))?;
-            self.check(&found)?;
-        }
-        let bytes = bytes?;
+        let is_file = !matches!(result.payload, GetResultPayload::Stream(_));
+        self.is_near.store(is_file, Relaxed);
+        let bytes = result.bytes().await.map_err(|error| self.said(error))?;
         if bytes.len() as u64 != wanted {
             return Err(Error::damaged(&self.version, format!("the store gave {} bytes for {wanted}", bytes.len())));
         }
-        Ok(bytes)
+        Ok((bytes, is_file))
+    }
+
+    fn check_range(&self, range: &Range<u64>) -> Result<()> {
+        if range.start <= range.end && range.end <= self.meta.size {
+            return Ok(());
+        }
+        Err(Error::damaged(&self.version, format!("bytes {range:?} of {}", self.meta.size)))
     }
 
     fn check(&self, found: &ObjectMeta) -> Result<()> {
@@ -158,8 +163,8 @@ async fn head(store: &dyn ObjectStore, path: &Path) -> object_store::Result<Obje
     Ok(store.get_opts(path, GetOptions { head: true, ..GetOptions::default() }).await?.meta)
 }
 
-/// The ranges in ascending order, near ones as one, of at most `together` bytes.
-fn merge(ranges: &[Range<u64>], together: u64) -> Vec<Range<u64>> {
+/// The ranges in ascending order, near ones as one.
+fn merge(ranges: &[Range<u64>], together: &Together) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -167,7 +172,8 @@ fn merge(ranges: &[Range<u64>], together: u64) -> Vec<Range<u64>> {
         match merged.last_mut() {
             Some(last)
                 if range.start < last.end
-                    || (range.start - last.end <= NEAR_BYTES && range.end.saturating_sub(last.start) <= together) =>
+                    || (range.start - last.end <= together.gap_bytes
+                        && range.end.saturating_sub(last.start) <= together.most_bytes) =>
             {
                 last.end = last.end.max(range.end);
             }
@@ -182,19 +188,18 @@ mod tests {
     use super::*;
 
     fn merged(ranges: &[Range<u64>]) -> Vec<(u64, u64)> {
-        merge(ranges, TOGETHER_BYTES).into_iter().map(|range| (range.start, range.end)).collect()
+        merge(ranges, &FAR).into_iter().map(|range| (range.start, range.end)).collect()
     }
 
     #[test]
     fn near_ranges_are_merged() {
-        let far = NEAR_BYTES + 1;
+        let far = FAR.gap_bytes + 1;
         assert_eq!(merged(&[10..20, 5..8, 18..30]), [(5, 30)]);
         assert_eq!(merged(&[0..10, 10 + far..20 + far]), [(0, 10), (10 + far, 20 + far)]);
-        assert_eq!(merged(&[0..10, 10 + NEAR_BYTES..20 + NEAR_BYTES]), [(0, 20 + NEAR_BYTES)]);
-        let half = TOGETHER_BYTES / 2 + 1;
+        assert_eq!(merged(&[0..10, 10 + FAR.gap_bytes..20 + FAR.gap_bytes]), [(0, 20 + FAR.gap_bytes)]);
+        let half = FAR.most_bytes / 2 + 1;
         assert_eq!(merged(&[0..half, half..2 * half]), [(0, half), (half, 2 * half)], "not more than that at once");
         assert_eq!(merged(&[0..2 * half, 5..6]), [(0, 2 * half)], "what overlaps is one");
-        assert_eq!(merge(&[0..10, 20..30], 25), [0..10, 20..30]);
         assert!(merged(&[]).is_empty());
     }
 }

@@ -41,6 +41,14 @@ impl Kind {
 }
 
 impl BytesTest {
+    /// The string that strings have to equal, or, if true, mustn't; `None` if they are asked for something else.
+    pub fn equal(&self) -> Option<(&[u8], bool)> {
+        match &self.kind {
+            Kind::Equal(text) => Some((text, self.negated)),
+            _ => None,
+        }
+    }
+
     /// What passes `predicate` among byte strings. Literals of another kind are equal to none of them.
     pub fn of(predicate: &Predicate) -> Self {
         let bytes = |scalar: &Scalar| match scalar {

@@ -15,6 +15,14 @@ const FEW_SHARE: usize = 8;
 const MOST_TOGETHER_BYTES: usize = 1024;
 
 impl Filter {
+    /// The string that strings have to equal, or, if true, mustn't, and whether nulls pass; `None` if they are asked for something else.
+    pub fn equal_string(&self) -> Option<(&[u8], bool, bool)> {
+        match &self.question.test {
+            Test::Bytes(test) => test.equal().map(|(text, negated)| (text, negated, self.question.nulls)),
+            _ => None,
+        }
+    }
+
     /// Keeps the rows of `selection` that pass, of values that aren't encoded and have as many rows.
     ///
     /// # Errors
