@@ -90,12 +90,13 @@ impl Object {
         let merged = merge(ranges, if self.is_near() { &NEAR_FILE } else { &FAR });
         let requests: Vec<BoxFuture<'_, Result<(Bytes, bool)>>> =
             merged.iter().map(|range| self.fetch_one(range.clone()).boxed()).collect();
-        let fetched: Vec<(Bytes, bool)> = stream::iter(requests).buffered(REQUESTS).try_collect().await?;
+        let fetched: Result<Vec<(Bytes, bool)>> = stream::iter(requests).buffered(REQUESTS).try_collect().await;
         // A local file can be written in place after it was opened: what was read is what was asked for only if it is still the same.
-        if fetched.iter().any(|(_, is_file)| *is_file) {
+        if fetched.as_ref().map_or(self.is_near(), |all| all.iter().any(|(_, is_file)| *is_file)) {
             let found = head(&*self.store, &self.meta.location).await.map_err(|error| self.said(error))?;
             self.check(&found)?;
         }
+        let fetched = fetched?;
         let part = |range: &Range<u64>| {
             // Every range lies in the last merged one that begins at or before it.
             let index = merged.partition_point(|merged| merged.start <= range.start).checked_sub(1)?;
