@@ -36,7 +36,7 @@ pub struct ReadRequest {
     /// Most rows of a batch: 65,536. A batch ends where its row group does, and before it has more rows than the run ends
     /// of a column can number.
     pub batch_rows: usize,
-    /// Most bytes that the values of a column of fixed width take in a batch, one row at least: 1 MiB. What was verified and decoded is
+    /// Most bytes that the values of a column of fixed width take in a batch, one row at least: 512 KiB. What was verified and decoded is
     /// then still in the processor's cache when it is looked at, and the next batch of embeddings lies where this one was.
     pub column_bytes: u64,
     /// Whether a batch also ends where a large block does that lends its values: true. Nothing of such a block is copied then.
@@ -54,7 +54,7 @@ impl Default for ReadRequest {
             rows: None,
             row_groups: None,
             batch_rows: entasis_encoding::BLOCK_ROWS,
-            column_bytes: 1024 * 1024,
+            column_bytes: 512 * 1024,
             end_at_lent_blocks: true,
             strings: Strings::AsStored,
             threads: 1,
@@ -94,6 +94,7 @@ impl Reader {
             batch_rows: (request.batch_rows.min(most_rows) as u64).min(within_bytes),
             end_at_lent_blocks: request.end_at_lent_blocks,
             threads: request.threads,
+            go_on: None,
         })
     }
 
@@ -134,6 +135,9 @@ struct Piece {
     rows: Range<u64>,
 }
 
+/// Whether to go on, asked by the threads that read: see [`Batches::asking`].
+type GoOn = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// The rows that were asked for, in order. After an error, the next batch is the one after the rows that failed.
 pub struct Batches {
     reader: Reader,
@@ -146,9 +150,17 @@ pub struct Batches {
     batch_rows: u64,
     end_at_lent_blocks: bool,
     threads: usize,
+    go_on: Option<GoOn>,
 }
 
 impl Batches {
+    /// Asks before each block of each column that is decoded, on the thread that decodes it, whether to go on. Where `go_on` fails, the
+    /// batch fails with that error: so whoever waits for a large batch can give it up, and look around meanwhile.
+    pub fn asking(mut self, go_on: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
+        self.go_on = Some(Box::new(go_on));
+        self
+    }
+
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -179,13 +191,22 @@ impl Batches {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let mut ranges = Vec::new();
         let mut needs = Vec::new();
+        // Blocks of which only some rows were asked for.
+        let mut are_cut = false;
+        let asked = self.pieces.last().map_or(rows.clone(), |piece| piece.rows.clone());
         for (column, open) in self.columns.columns.iter().zip(&self.open) {
             let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
-            let blocks: Vec<usize> = chunk.overlapping(rows.clone()).map(|(block, ..)| block).collect();
+            let mut blocks = Vec::new();
+            for (block, first, reference) in chunk.overlapping(rows.clone()) {
+                blocks.push(block);
+                are_cut |= first + u64::from(reference.rows) > asked.end;
+            }
             ranges.extend(open.lacks(&self.opener, column, row_group, chunk, &blocks)?);
             needs.push((chunk, blocks));
         }
-        let mut read = self.opener.source.read_many(&ranges)?.into_iter();
+        let source = &self.opener.source;
+        let read = if are_cut { source.read_many(&ranges) } else { source.read_whole(&ranges) };
+        let mut read = read?.into_iter();
         let mut first_error = None;
         for ((column, open), (chunk, blocks)) in self.columns.columns.iter().zip(&mut self.open).zip(needs) {
             open.close_before(row_group, blocks.first().copied().unwrap_or(0));
@@ -252,6 +273,7 @@ impl Batches {
     ) -> Result<Split> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+        self.ask()?;
         if let Some(array) = self.lend_column(column, open, row_group, rows, chunk)? {
             return Ok(Split::Leaf(array));
         }
@@ -263,11 +285,16 @@ impl Batches {
             let end = first + u64::from(reference.rows);
             let wanted = (rows.start.max(first) - first) as usize..(rows.end.min(end) - first) as usize;
             let place = BlockPlace { row_group, block: number };
+            self.ask()?;
             open.block(&self.opener, column, place, reference)?
                 .decode(wanted, &mut decoded)
                 .map_err(|error| self.opener.place(error, &place.name(column), reference.offset))?;
         }
         split_of(column, decoded, self.reader.name())
+    }
+
+    fn ask(&self) -> Result<()> {
+        self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
     }
 
     /// The values of `rows`, where they lie in one block that lends them.
