@@ -46,11 +46,6 @@ pub trait Source: Send + Sync {
         Ok(ranges.iter().map(|range| cut(&runs, &read, range)).collect())
     }
 
-    /// As [`Self::read_many`], where all of these bytes are looked at soon: what would come in piece by piece then may come in at once.
-    fn read_whole(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.read_many(ranges)
-    }
-
     /// The bytes of each of `runs`, which ascend, aren't empty and lie apart: one after the other, unless a source can
     /// have several requests under way.
     fn read_runs(&self, runs: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -179,41 +174,12 @@ impl Source for FileSource {
 pub struct BytesSource {
     bytes: Bytes,
     name: String,
-    mapped: Option<Mapped>,
-}
-
-/// A mapped file, shared by those that lend its bytes.
-#[derive(Clone)]
-struct Mapped(Arc<memmap2::Mmap>);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// So many bytes of a mapping are brought in together; fewer come by a page fault or two.
-#[cfg(target_os = "linux")]
-const TOGETHER_BYTES: u64 = 256 * 1024;
-
-impl Mapped {
-    /// Enters the pages of a range into the process's page table, all at once instead of some by each page fault.
-    fn bring_in(&self, range: &Range<u64>) {
-        #[cfg(target_os = "linux")]
-        if range.end - range.start >= TOGETHER_BYTES {
-            let (start, size_bytes) = (range.start as usize, (range.end - range.start) as usize);
-            // Systems that don't know this (Linux before 5.14) do it page fault by page fault.
-            let _ = self.0.advise_range(memmap2::Advice::PopulateRead, start, size_bytes);
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = range;
-    }
 }
 
 impl BytesSource {
     /// A file that is already in memory; errors call it `name`.
     pub fn new(bytes: Bytes, name: impl Into<String>) -> Self {
-        Self { bytes, name: name.into(), mapped: None }
+        Self { bytes, name: name.into() }
     }
 
     /// Maps the file at `path`. Nothing is copied: blocks lend their bytes out of the mapping. A mapped file must not
@@ -228,8 +194,7 @@ impl BytesSource {
         #[allow(unsafe_code, reason = "mapping a file is unsafe by nature")]
         let mapped = unsafe { memmap2::Mmap::map(&file) };
         let mapped = mapped.map_err(|source| Error::io(name.clone(), source))?;
-        let mapped = Mapped(Arc::new(mapped));
-        Ok(Self { bytes: Bytes::from_owner(mapped.clone()), name, mapped: Some(mapped) })
+        Ok(Self::new(Bytes::from_owner(mapped), name))
     }
 }
 
@@ -254,14 +219,6 @@ impl Source for BytesSource {
 
     fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         ranges.iter().map(|range| self.read(range.clone())).collect()
-    }
-
-    fn read_whole(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let read = self.read_many(ranges)?;
-        if let Some(mapped) = &self.mapped {
-            ranges.iter().for_each(|range| mapped.bring_in(range));
-        }
-        Ok(read)
     }
 }
 
@@ -355,15 +312,11 @@ mod tests {
         let expected = bytes();
         assert_eq!(source.size_bytes(), 300_000);
         let read = source.read_many(&ranges()).unwrap();
-        assert_eq!(source.read_whole(&ranges()).unwrap(), read);
         for (range, read) in ranges().iter().zip(read) {
             assert_eq!(read, expected[range.start as usize..range.end as usize]);
             assert_eq!(source.read(range.clone()).unwrap(), read);
         }
-        let whole = source.read_whole(&[10..299_990, 3..9]).unwrap();
-        assert_eq!(whole, [expected.slice(10..299_990), expected.slice(3..9)]);
         assert!(matches!(source.read(299_999..300_001), Err(Error::Truncated { .. })));
-        assert!(matches!(source.read_whole(&[0..300_001, 3..9]), Err(Error::Truncated { .. })));
         assert!(matches!(source.read(u64::MAX - 1..u64::MAX), Err(Error::Truncated { .. })));
         #[allow(clippy::reversed_empty_ranges)]
         let reversed = source.read(9..5);

@@ -191,22 +191,13 @@ impl Batches {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let mut ranges = Vec::new();
         let mut needs = Vec::new();
-        // Blocks of which only some rows were asked for.
-        let mut are_cut = false;
-        let asked = self.pieces.last().map_or(rows.clone(), |piece| piece.rows.clone());
         for (column, open) in self.columns.columns.iter().zip(&self.open) {
             let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
-            let mut blocks = Vec::new();
-            for (block, first, reference) in chunk.overlapping(rows.clone()) {
-                blocks.push(block);
-                are_cut |= first + u64::from(reference.rows) > asked.end;
-            }
+            let blocks: Vec<usize> = chunk.overlapping(rows.clone()).map(|(block, ..)| block).collect();
             ranges.extend(open.lacks(&self.opener, column, row_group, chunk, &blocks)?);
             needs.push((chunk, blocks));
         }
-        let source = &self.opener.source;
-        let read = if are_cut { source.read_many(&ranges) } else { source.read_whole(&ranges) };
-        let mut read = read?.into_iter();
+        let mut read = self.opener.source.read_many(&ranges)?.into_iter();
         let mut first_error = None;
         for ((column, open), (chunk, blocks)) in self.columns.columns.iter().zip(&mut self.open).zip(needs) {
             open.close_before(row_group, blocks.first().copied().unwrap_or(0));
