@@ -488,12 +488,47 @@ impl Decoded {
         }
     }
 
+    /// Gives back memory of which most was never needed: kernels have room for a vector more than they are asked for, which is all but
+    /// everything where a column has a few rows.
+    pub fn shrink(&mut self) {
+        if let Some(validity) = &mut self.validity {
+            shrink(&mut validity.bytes);
+        }
+        match &mut self.values {
+            DecodedValues::Null => {}
+            DecodedValues::Bool(bits) => shrink(&mut bits.bytes),
+            DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, bytes)) => {
+                shrink(offsets);
+                shrink(bytes);
+            }
+            DecodedValues::Bytes(DecodedBytes::Offsets64(offsets, bytes)) => {
+                shrink(offsets);
+                shrink(bytes);
+            }
+            DecodedValues::Bytes(DecodedBytes::Views(views)) => views.shrink(),
+            DecodedValues::List(offsets, child) => {
+                shrink(offsets);
+                child.shrink();
+            }
+            DecodedValues::FixedList(_, child) => child.shrink(),
+            DecodedValues::Struct(fields) => fields.iter_mut().for_each(Self::shrink),
+            lanes => crate::with_decoded_lanes!(lanes, lanes => shrink(lanes), ()),
+        }
+    }
+
     /// Appends `rows` set validity bits where validity is kept, and counts the rows.
     pub fn extend_valid(&mut self, rows: usize) {
         if let Some(validity) = &mut self.validity {
             validity.extend_constant(true, rows);
         }
         self.rows += rows;
+    }
+}
+
+/// Gives back what is spare if that is more than what is used.
+pub(crate) fn shrink<T>(values: &mut Vec<T>) {
+    if values.capacity() / 2 > values.len() {
+        values.shrink_to_fit();
     }
 }
 
@@ -594,6 +629,21 @@ pub trait LargeValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_mostly_spare_is_given_back() {
+        let spare = |rows: usize| {
+            let mut lanes = Vec::with_capacity(1024 + rows);
+            lanes.resize(rows, 7u64);
+            let mut decoded = Decoded { rows, validity: None, values: DecodedValues::L64(lanes) };
+            decoded.shrink();
+            let DecodedValues::L64(lanes) = decoded.values else { unreachable!("they were lanes") };
+            assert_eq!(lanes, vec![7; rows]);
+            lanes.capacity() - rows
+        };
+        assert!(spare(0) < 64 && spare(64) < 64 && spare(1000) < 1000);
+        assert_eq!(spare(8192), 1024, "copying it would cost more than the memory");
+    }
 
     #[test]
     fn set_bits_are_counted_wherever_they_begin() {

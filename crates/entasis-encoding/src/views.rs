@@ -9,7 +9,7 @@ use simdutf8::basic::from_utf8;
 
 use crate::error::{Error, Result};
 use crate::simd;
-use crate::values::Bits;
+use crate::values::{Bits, shrink};
 
 /// Longest string that a view holds inline.
 pub(crate) const INLINE_BYTES: usize = 12;
@@ -67,6 +67,11 @@ impl Views {
     /// The views and their buffers.
     pub fn into_parts(self) -> (Vec<u128>, Vec<Bytes>) {
         (self.views, self.buffers)
+    }
+
+    /// Gives back memory for views if most of it was never needed.
+    pub(crate) fn shrink(&mut self) {
+        shrink(&mut self.views);
     }
 
     /// String `index`; one that lies in its view is copied to `inline`. Panics if there is no such string.

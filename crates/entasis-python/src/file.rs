@@ -1,9 +1,12 @@
 //! Reading: open files, and whole tables at once.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arrow_array::RecordBatch;
-use entasis::{ReadRequest, Reader, Strings};
+use entasis::{Error, ReadRequest, Reader, Strings};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -12,8 +15,8 @@ use pyo3::{
 
 use crate::{
     batches::BatchReader,
-    error::Result,
-    interrupt::{Stop, run},
+    error::{Failure, Result},
+    interrupt::{Stop, run, run_in_steps},
     metadata::FileMetadata,
     options::{Columns, batch_rows, row_numbers, strings, threads},
     source::Found,
@@ -39,6 +42,7 @@ use crate::{
 #[pyclass(frozen, module = "entasis")]
 pub struct EntasisFile {
     reader: Mutex<Option<Reader>>,
+    is_near: bool,
     /// What the file was opened with, for pickling.
     source: Py<PyAny>,
     filesystem: Option<Py<PyAny>>,
@@ -61,8 +65,7 @@ impl EntasisFile {
         threads: Option<usize>,
     ) -> PyResult<Table> {
         let reader = self.reader()?;
-        let request = Request::new(columns, row_groups, views, threads)?;
-        run(py, values_of(&reader, reader.rows()), move |stop| request.read_all(&reader, stop))
+        Request::new(columns, row_groups, views, threads)?.read_all(py, reader, self.is_near)
     }
 }
 
@@ -97,17 +100,34 @@ impl Request {
         })
     }
 
-    fn read_all(self, reader: &Reader, stop: &Stop) -> Result<Table> {
-        let batches = reader.read(self.of(reader)?)?;
+    /// The rows of a file; `is_near` says whether its bytes are.
+    fn read_all(self, py: Python<'_>, reader: Reader, is_near: bool) -> PyResult<Table> {
+        let values = values_of(&reader, reader.rows());
+        let batches = reader.rows().div_ceil(ReadRequest::default().batch_rows as u64).max(1);
+        match is_near && reader.size_bytes() / batches <= STEP_BYTES {
+            true => run_in_steps(py, values, move |stop| self.collect(&reader, stop)),
+            false => run(py, values, move |stop| self.collect(&reader, stop)),
+        }
+    }
+
+    fn collect(self, reader: &Reader, stop: &Arc<Stop>) -> Result<Table> {
+        let asked = stop.clone();
+        let stopped = move |_| Error::io(String::new(), io::ErrorKind::Interrupted.into());
+        let batches = reader.read(self.of(reader)?)?.asking(move || asked.check().map_err(&stopped));
         let schema = batches.schema().clone();
         let mut read: Vec<RecordBatch> = Vec::new();
         for batch in batches {
+            let batch = batch.map_err(Failure::from);
             stop.check()?;
             read.push(batch?);
         }
         Ok(Table { schema, batches: read })
     }
 }
+
+/// Bytes that are read for a batch in less than a tenth of a second, even from a disk that turns: what is larger is read on a thread of its
+/// own, and so is what comes from further away.
+const STEP_BYTES: u64 = 8 << 20;
 
 /// Values in so many rows, at least.
 fn values_of(reader: &Reader, rows: u64) -> u64 {
@@ -126,9 +146,11 @@ impl EntasisFile {
         memory_map: bool,
     ) -> PyResult<Self> {
         let found = Found::new(&source, filesystem.as_ref(), storage_options.as_ref(), memory_map)?;
+        let is_near = found.is_near();
         let reader = py.detach(|| found.open())?;
         Ok(Self {
             reader: Mutex::new(Some(reader)),
+            is_near,
             source: source.unbind(),
             filesystem: filesystem.map(Bound::unbind),
             storage_options: storage_options.map(Bound::unbind),
@@ -227,7 +249,7 @@ impl EntasisFile {
         let open = || {
             // As many rows as were asked for, even where fewer wouldn't have to be copied.
             let request = ReadRequest { batch_rows, end_at_lent_blocks: false, ..request.of(&reader)? };
-            Ok::<_, crate::error::Failure>(reader.read(request)?)
+            Ok::<_, Failure>(reader.read(request)?)
         };
         Ok(BatchReader::new(py.detach(open)?, values))
     }
@@ -318,8 +340,8 @@ pub fn read_table(
 ) -> PyResult<Table> {
     let request = Request::new(columns, None, views, threads)?;
     let found = Found::new(source, filesystem, storage_options, memory_map)?;
-    let reader = py.detach(|| found.open())?;
-    run(py, values_of(&reader, reader.rows()), move |stop| request.read_all(&reader, stop))
+    let is_near = found.is_near();
+    request.read_all(py, py.detach(|| found.open())?, is_near)
 }
 
 /// Reads the schema of a file: names, types and metadata, exactly as they were written.
@@ -339,7 +361,7 @@ pub fn read_schema(
     storage_options: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PySchema> {
     let found = Found::new(source, filesystem, storage_options, false)?;
-    Ok(PySchema(py.detach(|| Ok::<_, crate::error::Failure>(found.open()?.schema()?))?))
+    Ok(PySchema(py.detach(|| Ok::<_, Failure>(found.open()?.schema()?))?))
 }
 
 /// Reads what a file says of itself: see ``FileMetadata``.

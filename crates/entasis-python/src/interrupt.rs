@@ -6,12 +6,12 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     process,
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, RecvTimeoutError, Sender},
     },
-    thread,
-    time::Duration,
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
 };
 
 use pyo3::{PyErr, PyResult, Python};
@@ -27,12 +27,51 @@ const FEW_VALUES: u64 = 1 << 20;
 
 /// Whether the caller has gone.
 #[derive(Default)]
-pub struct Stop(AtomicBool);
+pub struct Stop {
+    has_gone: AtomicBool,
+    /// Where the work is on the caller's own thread, and has to look for signals itself.
+    lookout: Option<Lookout>,
+}
+
+/// What the caller's thread needs to look for signals in the midst of its work.
+struct Lookout {
+    thread: ThreadId,
+    begin: Instant,
+    /// Milliseconds after the beginning from which on Python is to be asked again.
+    next: AtomicU64,
+    raised: OnceLock<PyErr>,
+}
 
 impl Stop {
+    fn looking_out() -> Self {
+        let (thread, begin) = (thread::current().id(), Instant::now());
+        let lookout = Lookout { thread, begin, next: AtomicU64::new(POLL.as_millis() as u64), raised: OnceLock::new() };
+        Self { lookout: Some(lookout), ..Self::default() }
+    }
+
     /// Fails if the caller has gone: to be asked between steps.
     pub fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
+        if let Some(lookout) = &self.lookout
+            && lookout.sees_signal()
+        {
+            self.has_gone.store(true, Ordering::Relaxed);
+        }
+        if self.has_gone.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Lookout {
+    /// Asks Python once a poll, and only on the caller's thread, whether a signal raises.
+    fn sees_signal(&self) -> bool {
+        let now = self.begin.elapsed().as_millis() as u64;
+        if now < self.next.load(Ordering::Relaxed) || thread::current().id() != self.thread {
+            return false;
+        }
+        self.next.store(now + POLL.as_millis() as u64, Ordering::Relaxed);
+        match Python::try_attach(|py| py.check_signals()) {
+            Some(Err(error)) => self.raised.set(error).is_ok(),
+            Some(Ok(())) | None => false,
+        }
     }
 }
 
@@ -46,15 +85,34 @@ pub fn is_stopped() -> bool {
     CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.check().is_err()))
 }
 
+/// Runs `work` without the interpreter's lock, on this thread: it finds code and memory in its caches, and whoever frees what it made is
+/// who made it. Where it is more than [`FEW_VALUES`], [`Stop::check`] looks for signals, so that one that raises (Ctrl-C does) ends the call
+/// after a poll and a step: steps have to be short and to wait for nothing.
+pub fn run_in_steps<T: Send>(
+    py: Python<'_>,
+    values: u64,
+    work: impl FnOnce(&Arc<Stop>) -> Result<T> + Send,
+) -> PyResult<T> {
+    if values <= FEW_VALUES {
+        return py.detach(|| work(&Arc::default())).map_err(PyErr::from);
+    }
+    let stop = Arc::new(Stop::looking_out());
+    let result = py.detach(|| work(&stop));
+    match stop.lookout.as_ref().and_then(|lookout| lookout.raised.get()) {
+        Some(error) => Err(error.clone_ref(py)),
+        None => result.map_err(PyErr::from),
+    }
+}
+
 /// Runs `work` without the interpreter's lock. Where it is more than [`FEW_VALUES`], it runs on a thread of its own while
 /// this one looks for signals: one that raises (Ctrl-C does) ends the call within a poll, and the work after its step.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     values: u64,
-    work: impl FnOnce(&Stop) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<Stop>) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     if values <= FEW_VALUES {
-        return py.detach(|| work(&Stop::default())).map_err(PyErr::from);
+        return py.detach(|| work(&Arc::default())).map_err(PyErr::from);
     }
     let stop = Arc::new(Stop::default());
     let (sender, mut receiver) = mpsc::sync_channel(1);
@@ -76,7 +134,7 @@ pub fn run<T: Send + 'static>(
             Ok(Ok(result)) => return result.map_err(PyErr::from),
             Ok(Err(panic)) => resume_unwind(panic),
             Err(RecvTimeoutError::Timeout) => {
-                py.check_signals().inspect_err(|_| stop.0.store(true, Ordering::Relaxed))?
+                py.check_signals().inspect_err(|_| stop.has_gone.store(true, Ordering::Relaxed))?
             }
             Err(RecvTimeoutError::Disconnected) => return Err(Failure::Stopped.into()),
         }

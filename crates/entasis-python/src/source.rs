@@ -49,6 +49,11 @@ impl Found {
         }
     }
 
+    /// Whether its bytes are on this machine, as far as paths tell, and are read without Python.
+    pub fn is_near(&self) -> bool {
+        !matches!(self, Self::Ranges(_))
+    }
+
     /// Opens it; to be called without the interpreter's lock.
     pub fn open(self) -> Result<Reader> {
         let source: Arc<dyn Source> = match self {

@@ -103,6 +103,32 @@ def test_a_read_stops(large, tmp_path):
     assert sum(map(len, batches)) < len(large)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_read_of_a_local_file_stops(large, tmp_path, threads):
+    entasis.write_table(large.select(["c0", "c1", "c2", "c3"]), tmp_path / "a.ent")
+    with entasis.EntasisFile(tmp_path / "a.ent") as file:
+        # Gigabytes, of which some hundred megabytes are read.
+        with interrupted(0.2):
+            file.read_row_groups([0] * 200, threads=threads)
+        assert file.read(["c3"]).to_arrow().equals(large.select(["c3"]))
+
+
+def test_signals_that_do_not_raise_are_heard_in_the_midst_of_a_read(large, tmp_path):
+    entasis.write_table(large.select(["c0", "c1", "c2", "c3"]), tmp_path / "a.ent")
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(time.perf_counter()))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.06)
+        with entasis.EntasisFile(tmp_path / "a.ent") as file:
+            table = file.read_row_groups([0] * 8, threads=1)
+        over = time.perf_counter()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(table) == 8 * len(large)
+    assert heard and heard[0] < over
+
+
 def test_other_threads_run_meanwhile(large, tmp_path):
     """The interpreter's lock is free while a table is written and read."""
     ticks, over = [], threading.Event()

@@ -71,7 +71,7 @@ fn embeddings_lie_where_the_file_does() {
     let small = read(&reader, ReadRequest { batch_rows: 1_500, rows: Some(7..4_000), ..large_batches() });
     assert_eq!(small.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1_500, 541, 1_500, 452]);
     let cached = read(&reader, ReadRequest::default());
-    assert_eq!(cached.iter().map(RecordBatch::num_rows).max(), Some(256), "a megabyte");
+    assert_eq!(cached.iter().map(RecordBatch::num_rows).max(), Some(128), "half a megabyte");
     for lent in whole.iter().chain(&small).chain(&cached).map(addresses) {
         assert!(file.start <= lent.start && lent.end <= file.end, "{lent:?} isn't in {file:?}");
     }

@@ -97,3 +97,23 @@ fn threads_share_a_reader_of_a_source_that_fails() {
         }
     }
 }
+
+#[test]
+fn whoever_waits_for_a_batch_can_give_it_up() {
+    let batch = table(20_000);
+    let bytes = write(&batch.schema(), std::slice::from_ref(&batch), WriteOptions::default());
+    let reader = Reader::from_bytes(bytes).unwrap();
+    for threads in [1, 3] {
+        let asked = AtomicU64::new(0);
+        let go_on = move || match asked.fetch_add(1, Ordering::Relaxed) {
+            3 => Err(Error::InvalidArgument("enough".to_owned())),
+            _ => Ok(()),
+        };
+        let request = ReadRequest { batch_rows: 4_096, threads, ..ReadRequest::default() };
+        let mut batches = reader.read(request).unwrap().asking(go_on);
+        let error = batches.next().unwrap().unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument(what) if what == "enough"), "{error}");
+        let rest = collect(batches).unwrap();
+        assert_same(&batch.slice(4_096, 20_000 - 4_096), &rest, "the batches after the one that was given up");
+    }
+}

@@ -28,9 +28,12 @@ mod x86 {
     /// Bytes of a register.
     const REGISTER_BYTES: usize = 64;
     /// Registers that are folded side by side, for a multiplication takes longer than until the next may begin.
-    const REGISTERS: usize = 4;
+    const REGISTERS: usize = 8;
     /// Shorter inputs are left to the processor's own instruction for CRC-32C.
     pub const LEAST_BYTES: usize = REGISTERS * REGISTER_BYTES;
+    /// How far ahead bytes are asked for that aren't in the first cache. The processor itself looks ahead within a page at most, and what
+    /// is verified is looked at from its beginning to its end, runs one after the other.
+    const AHEAD_BYTES: usize = 2048;
 
     /// The polynomial but for x^32, its highest coefficient in the lowest bit.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
@@ -53,6 +56,7 @@ mod x86 {
         [power_of_x(bits + 63), power_of_x(bits - 1)]
     }
 
+    const EIGHT: [u64; 2] = multiplicands(8 * REGISTER_BYTES);
     const FOUR: [u64; 2] = multiplicands(4 * REGISTER_BYTES);
     const THREE: [u64; 2] = multiplicands(3 * REGISTER_BYTES);
     const TWO: [u64; 2] = multiplicands(2 * REGISTER_BYTES);
@@ -81,24 +85,37 @@ mod x86 {
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
+    /// Asks for the bytes that lie [`AHEAD_BYTES`] behind the beginning of `group`.
+    #[inline]
+    #[target_feature(enable = "sse")]
+    #[allow(unused_unsafe, reason = "newer versions of Rust call it safe")]
+    fn look_ahead(group: &[[u8; REGISTER_BYTES]; REGISTERS]) {
+        for register in group {
+            // SAFETY: to ask for bytes is no access: addresses without memory are ignored.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(register.as_ptr().wrapping_add(AHEAD_BYTES).cast()) };
+        }
+    }
+
     /// The checksum of at least [`LEAST_BYTES`] bytes.
     #[target_feature(enable = "avx512f,vpclmulqdq,sse4.2")]
     pub fn folded(bytes: &[u8]) -> u32 {
         let (registers, rest) = bytes.as_chunks::<REGISTER_BYTES>();
         let (groups, single) = registers.as_chunks::<REGISTERS>();
         let Some((first, groups)) = groups.split_first() else { return crc32c::crc32c(bytes) };
-        let mut sums = [load(&first[0]), load(&first[1]), load(&first[2]), load(&first[3])];
+        let mut sums: [__m512i; REGISTERS] = std::array::from_fn(|index| load(&first[index]));
         // The checksum begins with all bits set.
         sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(-1)));
-        let four = everywhere(FOUR);
+        let (eight, four) = (everywhere(EIGHT), everywhere(FOUR));
         for group in groups {
+            look_ahead(group);
             for (sum, next) in sums.iter_mut().zip(group) {
-                *sum = fold(*sum, four, load(next));
+                *sum = fold(*sum, eight, load(next));
             }
         }
-        let sum = fold(sums[0], everywhere(THREE), sums[3]);
-        let sum = fold(sums[1], everywhere(TWO), sum);
-        let mut sum = fold(sums[2], everywhere(ONE), sum);
+        let [first, second, third, last] = std::array::from_fn(|index| fold(sums[index], four, sums[index + 4]));
+        let sum = fold(first, everywhere(THREE), last);
+        let sum = fold(second, everywhere(TWO), sum);
+        let mut sum = fold(third, everywhere(ONE), sum);
         for next in single {
             sum = fold(sum, everywhere(ONE), load(next));
         }

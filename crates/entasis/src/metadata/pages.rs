@@ -173,7 +173,11 @@ fn assemble(pages: &HashMap<u32, Bytes>, range: &Range<u32>) -> Bytes {
     match touched.len() {
         0 => Bytes::new(),
         1 => part(touched.start),
-        _ => touched.flat_map(part).collect::<Vec<u8>>().into(),
+        _ => {
+            let mut bytes = Vec::with_capacity(range.len());
+            touched.for_each(|page| bytes.extend_from_slice(&part(page)));
+            bytes.into()
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub struct ReadRequest {
     /// Most rows of a batch: 65,536. A batch ends where its row group does, and before it has more rows than the run ends
     /// of a column can number.
     pub batch_rows: usize,
-    /// Most bytes that the values of a column of fixed width take in a batch, one row at least: 1 MiB. What was verified and decoded is
+    /// Most bytes that the values of a column of fixed width take in a batch, one row at least: 512 KiB. What was verified and decoded is
     /// then still in the processor's cache when it is looked at, and the next batch of embeddings lies where this one was.
     pub column_bytes: u64,
     /// Whether a batch also ends where a large block does that lends its values: true. Nothing of such a block is copied then.
@@ -54,7 +54,7 @@ impl Default for ReadRequest {
             rows: None,
             row_groups: None,
             batch_rows: entasis_encoding::BLOCK_ROWS,
-            column_bytes: 1024 * 1024,
+            column_bytes: 512 * 1024,
             end_at_lent_blocks: true,
             strings: Strings::AsStored,
             threads: 1,
@@ -94,6 +94,7 @@ impl Reader {
             batch_rows: (request.batch_rows.min(most_rows) as u64).min(within_bytes),
             end_at_lent_blocks: request.end_at_lent_blocks,
             threads: request.threads,
+            go_on: None,
         })
     }
 
@@ -134,6 +135,9 @@ struct Piece {
     rows: Range<u64>,
 }
 
+/// Whether to go on, asked by the threads that read: see [`Batches::asking`].
+type GoOn = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// The rows that were asked for, in order. After an error, the next batch is the one after the rows that failed.
 pub struct Batches {
     reader: Reader,
@@ -146,9 +150,17 @@ pub struct Batches {
     batch_rows: u64,
     end_at_lent_blocks: bool,
     threads: usize,
+    go_on: Option<GoOn>,
 }
 
 impl Batches {
+    /// Asks before each block of each column that is decoded, on the thread that decodes it, whether to go on. Where `go_on` fails, the
+    /// batch fails with that error: so whoever waits for a large batch can give it up, and look around meanwhile.
+    pub fn asking(mut self, go_on: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
+        self.go_on = Some(Box::new(go_on));
+        self
+    }
+
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -252,6 +264,7 @@ impl Batches {
     ) -> Result<Split> {
         let group_rows = self.reader.row_group_rows()?[row_group];
         let chunk = chunk_of(&self.reader, column, row_group, group_rows)?;
+        self.ask()?;
         if let Some(array) = self.lend_column(column, open, row_group, rows, chunk)? {
             return Ok(Split::Leaf(array));
         }
@@ -263,11 +276,16 @@ impl Batches {
             let end = first + u64::from(reference.rows);
             let wanted = (rows.start.max(first) - first) as usize..(rows.end.min(end) - first) as usize;
             let place = BlockPlace { row_group, block: number };
+            self.ask()?;
             open.block(&self.opener, column, place, reference)?
                 .decode(wanted, &mut decoded)
                 .map_err(|error| self.opener.place(error, &place.name(column), reference.offset))?;
         }
         split_of(column, decoded, self.reader.name())
+    }
+
+    fn ask(&self) -> Result<()> {
+        self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
     }
 
     /// The values of `rows`, where they lie in one block that lends them.

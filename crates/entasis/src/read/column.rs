@@ -328,7 +328,8 @@ pub(crate) fn chunk_of<'a>(reader: &Reader, column: &'a ReadColumn, row_group: u
 }
 
 /// What was decoded of a column as what its tree takes. Nulls of a struct are the zeros of its validity.
-pub(crate) fn split_of(column: &ReadColumn, decoded: Decoded, file: &str) -> Result<Split> {
+pub(crate) fn split_of(column: &ReadColumn, mut decoded: Decoded, file: &str) -> Result<Split> {
+    decoded.shrink();
     if column.record.children.is_some() {
         let rows = decoded.rows;
         let DecodedValues::Bool(bits) = decoded.values else {

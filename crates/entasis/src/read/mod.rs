@@ -78,8 +78,10 @@ pub(crate) struct Inner {
     metadata: MetadataReader,
     file_record: OnceLock<FileRecord>,
     schema: OnceLock<SchemaRef>,
-    /// Records by column number, as far as they were asked for.
+    /// Records by column number, as far as single ones were asked for.
     columns: Mutex<HashMap<u32, Arc<ColumnRecord>>>,
+    /// Every column's record, in schema order, once all were asked for.
+    all_columns: OnceLock<Vec<Arc<ColumnRecord>>>,
     /// Where blocks that stay open find their large values.
     large: Arc<LargeRegion>,
     cache: Mutex<BlockCache>,
@@ -119,6 +121,7 @@ impl Reader {
             file_record: OnceLock::new(),
             schema: OnceLock::new(),
             columns: Mutex::default(),
+            all_columns: OnceLock::new(),
             large,
             cache: Mutex::new(BlockCache::new(limits.open_block_bytes)),
         };
@@ -203,8 +206,7 @@ impl Reader {
             return Ok(found);
         }
         for entry in candidates(&self.inner.metadata, &self.inner.trailer, name)? {
-            let known = self.known_columns().get(&entry.column).cloned();
-            let record = match known {
+            let record = match self.known_column(entry.column) {
                 Some(record) => record,
                 None => self.read_record(entry.column, entry.record)?,
             };
@@ -218,8 +220,8 @@ impl Reader {
     /// The record of a top-level column: its field, chunks, blocks and zones.
     pub fn column(&self, index: usize) -> Result<Arc<ColumnRecord>> {
         let column = self.check_column(index)?;
-        if let Some(record) = self.known_columns().get(&column) {
-            return Ok(record.clone());
+        if let Some(record) = self.known_column(column) {
+            return Ok(record);
         }
         let range = record_ranges(&self.inner.metadata, &self.inner.trailer, column..column + 1)?.remove(0);
         let bytes = self.inner.metadata.read(range.clone())?;
@@ -260,21 +262,28 @@ impl Reader {
         Ok(self.inner.file_record.get_or_init(|| record))
     }
 
-    /// Every column's record, in schema order. Reads them together.
-    fn columns(&self) -> Result<Vec<Arc<ColumnRecord>>> {
-        let count = self.inner.trailer.columns;
-        {
-            let known = self.known_columns();
-            if known.len() == count as usize {
-                return Ok((0..count).filter_map(|column| known.get(&column).cloned()).collect());
-            }
+    /// A column's record, if somebody has asked for it before.
+    fn known_column(&self, column: u32) -> Option<Arc<ColumnRecord>> {
+        match self.inner.all_columns.get() {
+            Some(all) => all.get(column as usize).cloned(),
+            None => self.known_columns().get(&column).cloned(),
         }
-        let ranges = record_ranges(&self.inner.metadata, &self.inner.trailer, 0..count)?;
+    }
+
+    /// Every column's record, in schema order. Reads them together.
+    fn columns(&self) -> Result<&[Arc<ColumnRecord>]> {
+        if let Some(all) = self.inner.all_columns.get() {
+            return Ok(all);
+        }
+        let ranges = record_ranges(&self.inner.metadata, &self.inner.trailer, 0..self.inner.trailer.columns)?;
         let records = self.inner.metadata.read(0..self.inner.trailer.record_table)?;
-        let parse = |(column, range): (u32, Range<u32>)| {
-            self.keep_record(column, range.start, &records[range.start as usize..range.end as usize])
+        let known = self.known_columns().clone();
+        let parse = |(column, range): (u32, Range<u32>)| match known.get(&column) {
+            Some(record) => Ok(record.clone()),
+            None => self.parse_record(range.start, &records[range.start as usize..range.end as usize]).map(Arc::new),
         };
-        (0..count).zip(ranges).map(parse).collect()
+        let all = (0..).zip(ranges).map(parse).collect::<Result<Vec<_>>>()?;
+        Ok(self.inner.all_columns.get_or_init(|| all))
     }
 
     /// Reads a record by its logical offset, its length being unknown.
@@ -301,9 +310,13 @@ impl Reader {
 
     /// Parses a record that lies at a logical offset, and keeps it.
     fn keep_record(&self, column: u32, offset: u32, bytes: &[u8]) -> Result<Arc<ColumnRecord>> {
-        let record = ColumnRecord::parse(bytes, self.row_group_count())
-            .map_err(|error| error.into_error(self.name(), self.inner.metadata.file_offset(offset)))?;
+        let record = self.parse_record(offset, bytes)?;
         Ok(self.known_columns().entry(column).or_insert_with(|| Arc::new(record)).clone())
+    }
+
+    fn parse_record(&self, offset: u32, bytes: &[u8]) -> Result<ColumnRecord> {
+        ColumnRecord::parse(bytes, self.row_group_count())
+            .map_err(|error| error.into_error(self.name(), self.inner.metadata.file_offset(offset)))
     }
 }
 
