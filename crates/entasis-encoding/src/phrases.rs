@@ -15,8 +15,10 @@ const TEXT_SHARE: usize = 16;
 const CANDIDATES: usize = 4;
 /// Bytes of strings on which candidates are tried.
 const SAMPLE_BYTES: usize = 256 << 10;
-/// Bytes of strings after which it is plain that nothing comes of it.
+/// Whether anything comes of it is asked after so many bytes of strings, and again after as many more.
 const FIRST_BYTES: usize = 32 << 10;
+/// Bits of [`PhraseText::present`] for each place: so many that few hashes which no place has share one.
+const PRESENT_BITS_PER_PLACE: usize = 4;
 /// A phrase of so many bytes is taken at once: longer ones take fewer bytes, but where all take the first one, fewer are different.
 const LONG_PHRASE_BYTES: usize = 32;
 /// Bits of a place among the candidates; above them is a tag of what lies there, which tells most that differ without a look.
@@ -35,6 +37,36 @@ pub(crate) struct PhraseText {
     starts: Vec<u32>,
     /// Places and the tags of what lies there, by hash, ascending: what is compared with one string lies in one cache line.
     places: Vec<u32>,
+    /// A bit for each hash that some place has. Most of what is looked up in vain has none, and these bits lie near.
+    present: Vec<u64>,
+}
+
+/// What candidates for a text cover of the strings that were looked at so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Coverage {
+    /// Strings, and their bytes.
+    pub strings: usize,
+    pub bytes: usize,
+    /// Phrases, and the bytes that they stand for.
+    pub phrases: usize,
+    pub covered_bytes: usize,
+    /// Bytes of the text, when it has been chosen.
+    pub text_bytes: usize,
+}
+
+impl Coverage {
+    /// What a text of so many bytes covers, which are used for this share of what is covered by all candidates.
+    fn by_text(self, text_bytes: usize, share: f64) -> Self {
+        let scaled = |count: usize| (count as f64 * share) as usize;
+        Self { phrases: scaled(self.phrases), covered_bytes: scaled(self.covered_bytes), text_bytes, ..self }
+    }
+}
+
+/// The bytes of candidates that are kept as a text.
+struct Kept {
+    bytes: Vec<u8>,
+    /// Their share in all uses.
+    share: f64,
 }
 
 /// Strings taken apart.
@@ -53,30 +85,40 @@ pub(crate) struct Parsed {
 }
 
 impl PhraseText {
-    /// The text that these strings have in common; `None` if they have none that is worth the trouble.
-    pub fn of(strings: &[&[u8]]) -> Option<Self> {
+    /// The text that these strings have in common; `None` if they have none that is worth the trouble. That is asked of what it is chosen
+    /// from, when some strings were looked at, and of itself when it is chosen.
+    pub fn of_worth(strings: &[&[u8]], is_worth: impl Fn(Coverage) -> bool) -> Option<Self> {
         let total: usize = strings.iter().map(|string| string.len()).sum();
         let most = (total / TEXT_SHARE).min(TEXT_BYTES);
         let candidates = Self::new(spread_out(strings, total, (most * CANDIDATES).min(total / 2)));
         let mut uses = vec![0u32; candidates.bytes.len()];
-        let (mut covered, mut looked_at) = (0, 0);
+        let mut seen = Coverage::default();
+        let mut next_question = FIRST_BYTES;
         let step = (total / SAMPLE_BYTES).max(1);
         // Not the strings that the candidates are: those would find themselves.
         for string in strings.iter().skip(step / 2).step_by(step) {
-            if looked_at > FIRST_BYTES && covered * 8 < looked_at {
-                return None;
+            if seen.bytes > next_question {
+                if seen.covered_bytes * 8 < seen.bytes || !is_worth(seen) {
+                    return None;
+                }
+                next_question += FIRST_BYTES;
             }
-            looked_at += string.len();
+            seen.strings += 1;
+            seen.bytes += string.len();
             candidates.visit_phrases(string, |_, offset, length| {
                 uses[offset..offset + length].iter_mut().for_each(|uses| *uses += 1);
-                covered += length;
+                seen.phrases += 1;
+                seen.covered_bytes += length;
             });
         }
-        if covered * 4 < looked_at {
+        if seen.covered_bytes * 4 < seen.bytes {
             return None;
         }
         let kept = most_used(&candidates.bytes, &uses, most);
-        (kept.len() >= MIN_PHRASE_BYTES).then(|| Self::new(kept))
+        // In a part of the strings, too much is used only once to tell what is kept of what is covered.
+        let share = if step == 1 { kept.share } else { 1.0 };
+        let pays = kept.bytes.len() >= MIN_PHRASE_BYTES && is_worth(seen.by_text(kept.bytes.len(), share));
+        pays.then(|| Self::new(kept.bytes))
     }
 
     /// The text that the first strings make, one after the other: for strings that have nothing in common.
@@ -89,7 +131,12 @@ impl PhraseText {
         let slots = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);
         let words = || bytes.windows(MIN_PHRASE_BYTES).map(|window| place_word(window, 0));
         let mut starts = vec![0u32; slots + 1];
-        words().for_each(|word| starts[slot_of(word, slots).0 + 1] += 1);
+        let mut present = vec![0; (bytes.len() * PRESENT_BITS_PER_PLACE).next_power_of_two().div_ceil(64)];
+        for word in words() {
+            starts[slot_of(word, slots).0 + 1] += 1;
+            let (place, bit) = present_bit(word, present.len());
+            present[place] |= bit;
+        }
         for slot in 1..slots {
             starts[slot + 1] += starts[slot];
         }
@@ -102,7 +149,7 @@ impl PhraseText {
         }
         starts.rotate_right(1);
         starts[0] = 0;
-        Self { bytes, starts, places }
+        Self { bytes, starts, places, present }
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -112,6 +159,10 @@ impl PhraseText {
     /// The longest phrase that `rest` begins with, among the places that are looked at: its offset and length.
     fn longest(&self, rest: &[u8]) -> Option<(usize, usize)> {
         let word = place_word(rest, 0);
+        let (place, bit) = present_bit(word, self.present.len());
+        if self.present[place] & bit == 0 {
+            return None;
+        }
         let mut best = None;
         let mut best_length = MIN_PHRASE_BYTES - 1;
         let (slot, tag) = slot_of(word, self.starts.len() - 1);
@@ -168,7 +219,7 @@ impl PhraseText {
 }
 
 /// Those bytes of a text that are used most, at most `most` of them and each at least twice, in their order.
-fn most_used(text: &[u8], uses: &[u32], most: usize) -> Vec<u8> {
+fn most_used(text: &[u8], uses: &[u32], most: usize) -> Kept {
     let (mut before, mut least) = (2, 2);
     while uses.iter().filter(|&&uses| uses >= least).count() > most {
         before = least;
@@ -176,18 +227,32 @@ fn most_used(text: &[u8], uses: &[u32], most: usize) -> Vec<u8> {
     }
     // All from `least` on, and what has room of those just below.
     let mut room = most - uses.iter().filter(|&&uses| uses >= least).count();
-    let is_kept = |uses: u32| {
+    let (mut bytes, mut kept_uses, mut all_uses) = (Vec::with_capacity(most), 0u64, 0u64);
+    for (&byte, &uses) in text.iter().zip(uses) {
         let fills_room = (before..least).contains(&uses) && room > 0;
         room -= usize::from(fills_room);
-        uses >= least || fills_room
-    };
-    let kept: Vec<bool> = uses.iter().copied().map(is_kept).collect();
-    text.iter().zip(kept).filter(|&(_, kept)| kept).map(|(&byte, _)| byte).collect()
+        all_uses += u64::from(uses);
+        if uses >= least || fills_room {
+            bytes.push(byte);
+            kept_uses += u64::from(uses);
+        }
+    }
+    Kept { bytes, share: kept_uses as f64 / all_uses.max(1) as f64 }
+}
+
+/// A multiplier that spreads bits upwards: the fraction 2^64 / φ, made odd.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The bit that eight bytes have among so many words, a power of two: which word, and the bit in it.
+fn present_bit(word: u64, words: usize) -> (usize, u64) {
+    // Other bits of the hash than those that make slots.
+    let hash = word.wrapping_mul(ODD);
+    (hash.rotate_left(26) as usize & (words - 1), 1 << (hash >> 58))
 }
 
 /// The slot of eight bytes among so many, a power of two, and their tag.
 fn slot_of(word: u64, slots: usize) -> (usize, u32) {
-    let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let hash = word.wrapping_mul(ODD);
     ((hash >> u32::BITS) as usize & (slots - 1), (hash >> (u32::BITS + PLACE_BITS)) as u32)
 }
 
@@ -228,6 +293,12 @@ fn spread_out(strings: &[&[u8]], total: usize, wanted: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl PhraseText {
+        fn of(strings: &[&[u8]]) -> Option<Self> {
+            Self::of_worth(strings, |_| true)
+        }
+    }
 
     fn put_together(text: &[u8], parsed: &Parsed) -> Vec<Vec<u8>> {
         let mut tokens = parsed.segments.iter().zip(&parsed.phrases);
@@ -279,6 +350,10 @@ mod tests {
         assert!(PhraseText::of(&strings).is_none());
         assert!(PhraseText::of(&[]).is_none());
         assert!(PhraseText::of(&[b"once", b""]).is_none());
+    }
+
+    fn most_used(text: &[u8], uses: &[u32], most: usize) -> Vec<u8> {
+        super::most_used(text, uses, most).bytes
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::few::DistinctOfFew;
 use crate::error::Result;
 use crate::values::{Column, LaneAccess, Values};
 use crate::{Lane, PackedLane, simd, with_lanes, with_packed_lane_of};
@@ -18,18 +19,23 @@ pub(crate) struct Distinct {
 impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
+        Self::beyond_few(column, DistinctOfFew::UNKNOWN, limit)
+    }
+
+    /// As [`Self::of`], where it is known what a few rows show; `None` also where that and a quarter of the rows leave no hope for so few.
+    pub fn beyond_few(column: &Column<'_>, few: DistinctOfFew, limit: usize) -> Option<Self> {
         match &column.values {
             Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_packed_lane_of!(*fixed, T => {
                 let lanes = <T as LaneAccess>::lent(lanes)?;
                 match least_of_near(lanes, fixed.is_signed()) {
                     Some((least, span)) => distinct_near(lanes, least, span, limit),
-                    None => distinct(lanes, hash_lane, |a, b| a == b, limit),
+                    None => distinct(lanes, hash_lane, |a, b| a == b, few, limit),
                 }
             }, None),
             Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => {
-                distinct(lanes, hash_lane, |a, b| a == b, limit)
+                distinct(lanes, hash_lane, |a, b| a == b, few, limit)
             }),
-            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), |a, b| same_string(a, b), limit),
+            Values::Bytes(strings) => distinct(strings, |string| xxh3_64(string), |a, b| same_string(a, b), few, limit),
             _ => None,
         }
     }
@@ -63,10 +69,31 @@ pub(crate) fn hash_lane<T: Lane>(lane: &T) -> u64 {
     words[..T::BYTES / 8].iter().fold(0, |hash: u64, word| (hash.rotate_left(32) ^ word).wrapping_mul(ODD))
 }
 
-/// Equality of byte strings that is quick for those of different length and for those that are one and the same.
+/// Equality of byte strings that is quick for those of different length, for those that are one and the same, and for those that end
+/// differently, as most do.
 #[inline]
 pub(crate) fn same_string(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && (left.is_empty() || std::ptr::eq(left.as_ptr(), right.as_ptr()) || left == right)
+    if left.len() != right.len() {
+        return false;
+    }
+    if left.is_empty() || std::ptr::eq(left.as_ptr(), right.as_ptr()) {
+        return true;
+    }
+    match (left.split_last_chunk::<8>(), right.split_last_chunk::<8>()) {
+        (Some((left, left_end)), Some((right, right_end))) => left_end == right_end && left == right,
+        _ => same_short(left, right),
+    }
+}
+
+/// Equality of byte strings of the same length, 1 to 7 bytes.
+#[inline]
+fn same_short(left: &[u8], right: &[u8]) -> bool {
+    match (left.first_chunk::<4>(), right.first_chunk::<4>(), left.last_chunk::<4>(), right.last_chunk::<4>()) {
+        (Some(left_first), Some(right_first), Some(left_last), Some(right_last)) => {
+            left_first == right_first && left_last == right_last
+        }
+        _ => left[0] == right[0] && left[left.len() / 2] == right[right.len() / 2] && left.last() == right.last(),
+    }
 }
 
 /// The least of lanes that lie so near to each other that each value between the least and the greatest can have a place, and how many
@@ -102,14 +129,18 @@ fn distinct<T: Copy>(
     values: &[T],
     hash: impl Fn(&T) -> u64,
     same: impl Fn(&T, &T) -> bool,
+    few: DistinctOfFew,
     limit: usize,
 ) -> Option<Distinct> {
     // It grows with what it holds: where that is little, it stays in the nearest cache.
-    let mut table = Table::default();
+    let mut table = Table::with_room(few.least.min(limit));
     let mut codes = Vec::with_capacity(values.len());
     let mut first_rows: Vec<u32> = Vec::new();
     let mut last: Option<(T, u32)> = None;
     for (row, value) in values.iter().enumerate() {
+        if row == values.len() / 4 && few.is_hopeless(values.len(), first_rows.len(), limit) {
+            return None;
+        }
         if let Some((previous, code)) = last
             && same(&previous, value)
         {
@@ -138,35 +169,41 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// A table for so many codes, which grows where there are more.
+    pub fn with_room(codes: usize) -> Self {
+        Self { slots: vec![(0, 0); (2 * codes + 1).next_power_of_two().max(256)], used: 0 }
+    }
+
     /// The code with this hash for which `equal` holds.
-    pub fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let (mask, tag) = (self.slots.len() - 1, (hash >> u32::BITS) as u32);
-        let mut slot = tag as usize & mask;
-        loop {
-            match self.slots[slot] {
-                (_, 0) => return None,
-                (found, code) if found == tag && equal(code - 1) => return Some(code - 1),
-                _ => slot = (slot + 1) & mask,
-            }
-        }
+    pub fn find(&self, hash: u64, equal: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() { None } else { self.look_up(hash, equal).ok() }
     }
 
     /// As [`Table::find`]; what isn't found is given the next code.
     pub fn find_or_insert(&mut self, hash: u64, equal: impl FnMut(u32) -> bool) -> u32 {
-        if let Some(code) = self.find(hash, equal) {
-            return code;
-        }
         if (self.used as usize + 1) * 2 > self.slots.len() {
             let larger = vec![(0, 0); (self.slots.len() * 2).max(256)];
             let old = std::mem::replace(&mut self.slots, larger);
             old.into_iter().filter(|slot| slot.1 != 0).for_each(|slot| self.place(slot));
         }
-        self.used += 1;
-        self.place(((hash >> u32::BITS) as u32, self.used));
-        self.used - 1
+        self.look_up(hash, equal).unwrap_or_else(|free| {
+            self.used += 1;
+            self.slots[free] = ((hash >> u32::BITS) as u32, self.used);
+            self.used - 1
+        })
+    }
+
+    /// The code with this hash for which `equal` holds, or else the free slot where it belongs; the table has one.
+    fn look_up(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> std::result::Result<u32, usize> {
+        let (mask, tag) = (self.slots.len() - 1, (hash >> u32::BITS) as u32);
+        let mut slot = tag as usize & mask;
+        loop {
+            match self.slots[slot] {
+                (_, 0) => return Err(slot),
+                (found, code) if found == tag && equal(code - 1) => return Ok(code - 1),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
     }
 
     fn place(&mut self, entry: (u32, u32)) {

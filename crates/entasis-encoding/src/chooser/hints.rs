@@ -44,7 +44,7 @@ impl Likeness {
             (_, Some(strings)) => strings.total_bytes as f64 / rows,
             _ => 0.0,
         };
-        Self { runs_per_row: statistics.run_count().unwrap_or(0) as f64 / rows, value_size }
+        Self { runs_per_row: statistics.runs_per_row(), value_size }
     }
 
     fn is_like(self, other: Self) -> bool {

@@ -4,6 +4,7 @@
 pub(crate) mod chunk;
 pub(crate) mod distinct;
 pub(crate) mod explain;
+pub(crate) mod few;
 pub(crate) mod frequent;
 pub(crate) mod hints;
 pub(crate) mod options;
@@ -60,6 +61,8 @@ pub(crate) struct Encoder<'e> {
     lent_lane_bytes: usize,
     /// How many distinct values the root was found to have.
     distinct: Option<usize>,
+    /// How many distinct values there are at least, as far as the parent knows.
+    least_distinct: usize,
     /// Bytes and price of the best candidate so far for the node at hand.
     best_bytes: f64,
     /// What was chosen for the same node of the block before.
@@ -95,6 +98,7 @@ impl<'e> Encoder<'e> {
             beneath_dictionary: false,
             lent_lane_bytes: 0,
             distinct: None,
+            least_distinct: 0,
             best_bytes: f64::MAX,
             hint: None,
             followed: None,
@@ -154,6 +158,7 @@ impl<'e> Encoder<'e> {
         }
         let statistics =
             if self.beneath_dictionary { Statistics::without_distinct(column) } else { Statistics::new(column) };
+        statistics.expect_distinct(self.least_distinct);
         if let (Some(strings), Some((heard, are_same))) = (statistics.strings(), &self.heard) {
             match are_same {
                 true => strings.adopt(heard),
@@ -186,6 +191,7 @@ impl<'e> Encoder<'e> {
             return Ok(node);
         }
         for is_allowed in [true, false] {
+            self.best_bytes = f64::MAX;
             let mut candidates = self.candidates(statistics, is_allowed, Effort::Much);
             if self.depth == 0 {
                 self.distinct = statistics.known_distinct();
@@ -205,7 +211,8 @@ impl<'e> Encoder<'e> {
         Err(Error::InvalidArgument(format!("no encoding holds {}", statistics.column.values.physical())))
     }
 
-    /// Encodings with the bytes and the price that they promise, the best first.
+    /// Encodings with the bytes and the price that they promise, the best first. Those that promise more than the best before needn't be
+    /// among them.
     fn candidates(
         &mut self,
         statistics: &Statistics<'_>,
@@ -213,7 +220,6 @@ impl<'e> Encoder<'e> {
         most_effort: Effort,
     ) -> Vec<(f64, &'static dyn Encoding)> {
         let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
-        self.best_bytes = f64::MAX;
         for effort in Effort::ALL.into_iter().filter(|effort| *effort <= most_effort) {
             // What takes so little can't be beaten by much.
             if self.best_bytes <= ENOUGH_BYTES {
@@ -314,6 +320,18 @@ impl<'e> Encoder<'e> {
     /// Encodes a child that belongs to the cascade of its parent, one step deeper.
     pub fn child(&mut self, column: &Column<'_>) -> Result<EncodedNode> {
         self.encode_beneath(self.one_deeper(), column, false)
+    }
+
+    /// As [`Self::child`], for values of which so many `fewer` are distinct than of this node's at most: what had too many of those for a
+    /// dictionary is not told apart again.
+    pub fn child_as_distinct(
+        &mut self,
+        statistics: &Statistics<'_>,
+        fewer: usize,
+        column: &Column<'_>,
+    ) -> Result<EncodedNode> {
+        let least_distinct = statistics.least_distinct().saturating_sub(fewer);
+        self.encode_beneath(Encoder { least_distinct, ..self.one_deeper() }, column, false)
     }
 
     /// As [`Self::child`], for lanes as the text that they were found to be.

@@ -35,13 +35,16 @@ impl Encoder<'_> {
         let more_runs = (runs / (sampled_runs.max(1) as f64 * lanes.scale())).clamp(1.0, lanes.scale());
         let sample = vectors.concat();
         let values = Values::Fixed(fixed, T::lanes(&sample));
-        let promised = self.promised_beneath(&Statistics::new(&Column { rows, validity: None, values }));
+        let most_bytes = packed.min(self.best_bytes() / lanes.scale()) / (more_runs * MARGIN);
+        let promised = self.promised_beneath(&Statistics::new(&Column { rows, validity: None, values }), most_bytes);
         promised.map_or(packed, |bytes| packed.min(bytes * more_runs * MARGIN))
     }
 
-    /// Bytes and price that the best encoding promises for a child with these values, without learning anything from them.
-    pub fn promised_beneath(&self, statistics: &Statistics<'_>) -> Option<f64> {
-        let candidates = self.one_deeper().candidates(statistics, true, Effort::Some);
+    /// Bytes and price that the best encoding promises for a child with these values, without learning anything from them; more than
+    /// `most_bytes` are of no use, and may be too many.
+    pub fn promised_beneath(&self, statistics: &Statistics<'_>, most_bytes: f64) -> Option<f64> {
+        let mut child = Encoder { best_bytes: most_bytes, ..self.one_deeper() };
+        let candidates = child.candidates(statistics, true, Effort::Some);
         candidates.first().map(|candidate| candidate.0)
     }
 }

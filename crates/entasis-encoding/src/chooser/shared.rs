@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::distinct::{Table, hash_lane};
+use super::distinct::{Distinct, Table, hash_lane};
 use super::statistics::Statistics;
 use crate::block::parts::PrefixDigest;
 use crate::values::{Column, LaneAccess, Lanes, Values};
@@ -42,6 +42,15 @@ impl GrowingPart {
 
     fn find(&self, hash: u64, value: &[u8]) -> Option<u32> {
         self.table.find(hash, |code| self.value(code) == value)
+    }
+
+    /// How many of these values of a column it lacks.
+    fn lacks(&self, column: &Column<'_>, distinct: &Distinct) -> usize {
+        let mut lacking = 0;
+        visit_values(column, &distinct.first_rows, &mut |hash, value| {
+            lacking += usize::from(self.find(hash, value).is_none());
+        });
+        lacking
     }
 
     fn add(&mut self, hash: u64, value: &[u8]) -> u32 {
@@ -84,10 +93,7 @@ impl SharedDictionary {
     pub fn fresh_values(&self, statistics: &Statistics<'_>) -> Option<usize> {
         let distinct = statistics.distinct_values()?;
         let Some(part) = self.parts.last() else { return Some(distinct.first_rows.len()) };
-        let mut fresh = 0;
-        visit_values(statistics.column, &distinct.first_rows, &mut |hash, value| {
-            fresh += usize::from(part.find(hash, value).is_none());
-        });
+        let fresh = part.lacks(statistics.column, distinct);
         Some(if part.ends.len() + fresh > BLOCK_ROWS { distinct.first_rows.len() } else { fresh })
     }
 
@@ -100,11 +106,8 @@ impl SharedDictionary {
             _ => None,
         };
         let fits = self.parts.last().is_some_and(|part| {
-            let mut fresh = 0;
-            visit_values(column, &distinct.first_rows, &mut |hash, value| {
-                fresh += usize::from(part.find(hash, value).is_none());
-            });
-            part.ends.len() + fresh <= BLOCK_ROWS
+            let known = part.ends.len();
+            known + distinct.first_rows.len() <= BLOCK_ROWS || known + part.lacks(column, distinct) <= BLOCK_ROWS
         });
         if !fits {
             self.parts.push(GrowingPart { fixed, ..GrowingPart::default() });

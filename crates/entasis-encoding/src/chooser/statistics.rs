@@ -1,18 +1,17 @@
 //! What the chooser knows of a column: each fact is found when first asked for.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::distinct::{Distinct, hash_lane, same_string};
+use super::distinct::{Distinct, same_string};
+use super::few::DistinctOfFew;
 use super::frequent::Frequent;
 use super::sorted::shared_share;
 use crate::encodings::alp::{Decimals, decimals};
 use crate::encodings::{Encoding, bitpack::plan, fsst::Fsst, phrases::Phrases, serial::SerialLanes};
 use crate::fsst::SymbolTable;
-use crate::phrases::{Parsed, PhraseText};
+use crate::phrases::{Coverage, Parsed, PhraseText};
 use crate::values::{Column, LaneAccess, Lanes, Values};
 use crate::{BLOCK_ROWS, Fixed, PackedLane, VECTOR_ROWS, simd, with_lanes, with_packed_lane_of};
 
@@ -59,6 +58,12 @@ const SYMBOL_RATIO: f64 = 0.5;
 /// How much harder symbols make it to shorten what phrases left than the strings as they were, about.
 const LITERAL_HARDNESS: f64 = 1.3;
 
+/// What a phrase takes, about and rather less, and the number of a string's phrases.
+const PHRASE_BYTES: f64 = 1.5;
+/// How much more than the best phrases may promise before it is known how many are different, and still be the best.
+const PHRASE_HOPE: f64 = 1.06;
+const COUNT_BYTES: f64 = 1.0;
+
 /// Facts about a column without nulls.
 pub(crate) struct Statistics<'a> {
     pub column: &'a Column<'a>,
@@ -67,6 +72,8 @@ pub(crate) struct Statistics<'a> {
     strings: Option<StringStatistics<'a>>,
     run_count: OnceCell<Option<usize>>,
     distinct: OnceCell<Option<Distinct>>,
+    /// So many distinct values there are at least, as far as that is known.
+    least_distinct: Cell<usize>,
     frequent: OnceCell<Option<Frequent>>,
     laid_out: OnceCell<Option<LaidOut>>,
 }
@@ -109,6 +116,7 @@ impl<'a> Statistics<'a> {
             strings,
             run_count: OnceCell::new(),
             distinct: OnceCell::new(),
+            least_distinct: Cell::new(0),
             frequent: OnceCell::new(),
             laid_out: OnceCell::new(),
         }
@@ -140,11 +148,25 @@ impl<'a> Statistics<'a> {
                 };
                 Some((0..self.rows).step_by(64).map(changes).sum::<usize>() + self.rows.min(1))
             }
-            Values::Bytes(strings) => {
-                Some(strings.windows(2).filter(|pair| !same_string(pair[0], pair[1])).count() + self.rows.min(1))
-            }
+            Values::Bytes(strings) => Some(match self.distinct.get() {
+                Some(Some(distinct)) => simd::count_runs(&distinct.codes),
+                _ => count_runs(strings),
+            }),
             _ => None,
         })
+    }
+
+    /// Runs per row, of strings in a sample alone.
+    pub fn runs_per_row(&self) -> f64 {
+        let (runs, rows) = match &self.column.values {
+            Values::Bytes(strings) => {
+                let sample = sample_vectors(strings);
+                let rows = sample.iter().map(|vector| vector.len()).sum();
+                (sample.into_iter().map(count_runs).sum(), rows)
+            }
+            _ => (self.run_count().unwrap_or(0), self.rows),
+        };
+        runs as f64 / rows.max(1) as f64
     }
 
     /// The column as `lay_out` lays it out, which is asked once: of encodings that need this, each type of values has one.
@@ -155,7 +177,12 @@ impl<'a> Statistics<'a> {
 
     /// True if all values are equal and there is one.
     pub fn is_constant(&self) -> bool {
-        self.run_count() == Some(1)
+        match &self.column.values {
+            Values::Bytes(strings) => {
+                !strings.is_empty() && strings.windows(2).all(|pair| same_string(pair[0], pair[1]))
+            }
+            _ => self.run_count() == Some(1),
+        }
     }
 
     /// Number of distinct values; `None` if they are too many for a dictionary.
@@ -166,6 +193,16 @@ impl<'a> Statistics<'a> {
     /// As [`Self::distinct`], if that was asked before.
     pub fn known_distinct(&self) -> Option<usize> {
         self.distinct.get()?.as_ref().map(|distinct| distinct.first_rows.len())
+    }
+
+    /// So many distinct values there are at least: what was found of them, or what they were too many for.
+    pub fn least_distinct(&self) -> usize {
+        self.known_distinct().unwrap_or(self.least_distinct.get())
+    }
+
+    /// Tells that there are at least so many distinct values.
+    pub fn expect_distinct(&self, least: usize) {
+        self.least_distinct.set(least);
     }
 
     /// True if values recur so often that phrases are best looked for among the distinct ones.
@@ -204,14 +241,22 @@ impl<'a> Statistics<'a> {
                 .lanes()
                 .map_or(BLOCK_ROWS, |lanes| 1 << (lanes.value_bits() - HARDLY_NARROWER_BITS).clamp(0.0, 16.0) as u32);
             let limit = most.min(narrower);
-            let least = match &self.column.values {
-                Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => least_distinct(lanes, hash_lane)),
-                Values::Bytes(strings) => least_distinct(strings, |string| xxh3_64(string)),
-                _ => 0,
-            };
-            if least > limit { None } else { Distinct::of(self.column, limit) }
+            if self.least_distinct.get() > limit {
+                return None;
+            }
+            let found = self.find_distinct(limit);
+            if found.is_none() {
+                self.least_distinct.set(limit + 1);
+            }
+            found
         };
         self.distinct.get_or_init(find).as_ref()
+    }
+
+    /// The distinct values; `None` if they are more than `limit`, or seem to be.
+    fn find_distinct(&self, limit: usize) -> Option<Distinct> {
+        let few = DistinctOfFew::of(self.column);
+        if few.least > limit { None } else { Distinct::beyond_few(self.column, few, limit) }
     }
 }
 
@@ -285,7 +330,8 @@ impl<'a> LaneStatistics<'a> {
         let find = || {
             let rows = self.lanes.len();
             let least_bytes = rows as f64 * SERIAL_LEAST_BITS / 8.0;
-            if rows < SERIAL_MIN_ROWS || self.fixed.is_float() || best_bytes < least_bytes {
+            let may_pay = rows >= SERIAL_MIN_ROWS && !self.fixed.is_float() && best_bytes >= least_bytes;
+            if !may_pay || !SerialLanes::holds(self.fixed, self.lanes) {
                 return None;
             }
             let pair_bits = with_packed_lane_of!(self.fixed, T => self.pair_bits::<T>(), f64::MAX);
@@ -306,15 +352,18 @@ impl<'a> LaneStatistics<'a> {
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
-            let as_phrases = if as_phrases_may_win { text.phrase_bytes() } else { None };
+            // Symbols are learned of the whole text only where a few strings give hope, or phrases may win, which need them too.
             let hoped_for = text.total_bytes as f64 * ratio_of_few(&strings) * HOPE;
-            if as_phrases.is_none() && (!as_symbols_may_win || hoped_for > best_bytes) {
+            let as_symbols_may_win = as_symbols_may_win && hoped_for <= best_bytes;
+            if !as_symbols_may_win && !as_phrases_may_win {
                 return None;
             }
-            let (ratio, table_bytes) = text.symbols();
-            let as_symbols = text.total_bytes as f64 * ratio + table_bytes;
+            let as_symbols = text.symbol_bytes();
+            let most_bytes = as_symbols.min(best_bytes);
+            let as_phrases = if as_phrases_may_win { text.phrase_bytes(most_bytes) } else { None };
             let (bytes, encoding) = match as_phrases {
                 Some(bytes) if bytes < as_symbols => (bytes, Phrases.id()),
+                None if !as_symbols_may_win => return None,
                 _ => (as_symbols, Fsst.id()),
             };
             Some(AsText { bytes: bytes + 40.0 + 4.0 * strings.len() as f64, encoding, lessons: text.lessons() })
@@ -348,33 +397,6 @@ fn ratio_of_few(strings: &[&[u8]]) -> f64 {
     SymbolTable::train(&few(0)).ratio(&few(1))
 }
 
-/// How many distinct values there are at least, as a few rows of many show; 0 where all rows are looked at as quickly.
-///
-/// Of n rows drawn from d values, at least n² / 2d pairs are alike, and more where some values are more frequent than others: pairs that
-/// are alike tell the fewest values that there may be. What comes again only nearby shows in neighbours, all else in rows far apart.
-fn least_distinct<T>(values: &[T], hash: impl Fn(&T) -> u64) -> usize {
-    if values.len() < 4 * VECTOR_ROWS {
-        return 0;
-    }
-    let by_pairs = |hashes: Vec<u64>| {
-        let (mut distinct, mut alike) = (0, 0.0);
-        for times in frequencies(&hashes) {
-            distinct += 1;
-            alike += f64::from(times) * f64::from(times - 1) / 2.0;
-        }
-        let pairs = (hashes.len() * (hashes.len() - 1) / 2) as f64;
-        // Twice what chance may hide, so that it is seldom too many.
-        (distinct, (pairs / (alike + 2.0 * f64::sqrt(alike) + 3.0)) as usize)
-    };
-    let (distinct, least) = by_pairs(values.iter().step_by(values.len() / VECTOR_ROWS).map(&hash).collect());
-    if least <= distinct {
-        return distinct;
-    }
-    let middle = values.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
-    let (_, nearby) = by_pairs(values[middle..middle + VECTOR_ROWS].iter().map(&hash).collect());
-    distinct.max(least.min(nearby))
-}
-
 /// How many different sequences of values there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sequences {
@@ -387,19 +409,17 @@ enum Sequences {
 
 /// Looks at few sequences, chosen by what they hold: one that comes again is chosen again, and of only a few hardly any is chosen at all.
 fn sequences<T: LaneAccess>(lanes: &[T]) -> Sequences {
-    // A polynomial of the values, which rolls from one sequence to the next.
-    let Some((first, later)) = lanes.split_at_checked(SEQUENCE_ROWS) else { return Sequences::Differ };
-    let mut word = first.iter().fold(0u64, |word, value| word.wrapping_mul(ODD).wrapping_add(value.low_bits()));
-    let oldest = (0..SEQUENCE_ROWS).fold(1u64, |power, _| power.wrapping_mul(ODD));
     let mut chosen: Vec<u64> = Vec::with_capacity(lanes.len() >> (SEQUENCES_SHIFT - 1));
-    for (old, new) in lanes.iter().zip(later) {
-        let spread = word.wrapping_mul(ODD);
-        if spread.leading_zeros() >= SEQUENCES_SHIFT {
+    let mut word = 0u64;
+    for (row, value) in lanes.iter().enumerate() {
+        let spread = value.low_bits().wrapping_mul(ODD);
+        // What a value adds is shifted out when so many others have followed.
+        word = (word << (u64::BITS / SEQUENCE_ROWS as u32)).wrapping_add(spread ^ spread >> u32::BITS);
+        if word.wrapping_mul(ODD).leading_zeros() >= SEQUENCES_SHIFT && row >= SEQUENCE_ROWS {
             chosen.push(word);
         }
-        word = spread.wrapping_add(new.low_bits()).wrapping_sub(old.low_bits().wrapping_mul(oldest));
     }
-    let (count, expected) = (chosen.len(), later.len() >> SEQUENCES_SHIFT);
+    let (count, expected) = (chosen.len(), lanes.len().saturating_sub(SEQUENCE_ROWS) >> SEQUENCES_SHIFT);
     let recur = count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2();
     match expected >= SEQUENCES_MIN && count < expected / 2 {
         true => Sequences::Few,
@@ -412,7 +432,7 @@ fn sequences<T: LaneAccess>(lanes: &[T]) -> Sequences {
 fn words_recur(strings: &[&[u8]], total_bytes: usize) -> bool {
     let step = (total_bytes / (2 * SAMPLE_BYTES)).max(1);
     let words = strings.iter().step_by(step).flat_map(|string| string.windows(WORD_BYTES));
-    let words = words.map(|word| word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    let words = words.map(|word| word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)));
     let chosen: Vec<u64> = words.filter(|word| word.wrapping_mul(ODD).leading_zeros() >= SEQUENCES_SHIFT).collect();
     let count = chosen.len();
     count < SEQUENCES_MIN || entropy_bits(&chosen) + LITTLE_RECURS_BITS < (count as f64).log2()
@@ -426,7 +446,7 @@ pub(super) fn entropy_bits(words: &[u64]) -> f64 {
 }
 
 /// How often each of these words comes, in no order. By half of a hash: of so few, hardly two have the same.
-fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
+pub(super) fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
     // (the half, how often), at most half of them used.
     let mut slots = vec![(0u32, 0u32); (2 * words.len()).next_power_of_two()];
     let mask = slots.len() - 1;
@@ -439,6 +459,11 @@ fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
         slots[slot] = (half, slots[slot].1 + 1);
     }
     slots.into_iter().map(|slot| slot.1).filter(|&times| times > 0)
+}
+
+/// Number of runs of equal strings.
+fn count_runs(strings: &[&[u8]]) -> usize {
+    strings.windows(2).filter(|pair| !same_string(pair[0], pair[1])).count() + strings.len().min(1)
 }
 
 fn sample_starts(rows: usize) -> impl Iterator<Item = usize> {
@@ -514,6 +539,12 @@ impl<'a> StringStatistics<'a> {
         (*ratio, bytes.len() as f64)
     }
 
+    /// Bytes that the strings take as symbols, the table's included, about.
+    fn symbol_bytes(&self) -> f64 {
+        let (ratio, table_bytes) = self.symbols();
+        self.total_bytes as f64 * ratio + table_bytes
+    }
+
     fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
             if let Some(Trained { table, ratio: before }) = self.heard.get().and_then(|heard| heard.symbols.as_ref()) {
@@ -530,15 +561,15 @@ impl<'a> StringStatistics<'a> {
 
     /// The text that the strings have in common, if they are long enough to have one.
     pub fn phrase_text(&self) -> Option<&PhraseText> {
-        self.phrases().map(|(text, _)| &**text)
+        self.phrases(f64::MAX).map(|(text, _)| &**text)
     }
 
-    /// Bytes that the strings take as phrases of their text, about.
-    pub fn phrase_bytes(&self) -> Option<f64> {
-        self.phrases().map(|(_, bytes)| *bytes)
+    /// Bytes that the strings take as phrases of their text, about; `None` also where it shows early that they are more than `best_bytes`.
+    pub fn phrase_bytes(&self, best_bytes: f64) -> Option<f64> {
+        self.phrases(best_bytes).map(|(_, bytes)| *bytes)
     }
 
-    fn phrases(&self) -> Option<&(Arc<PhraseText>, f64)> {
+    fn phrases(&self, best_bytes: f64) -> Option<&(Arc<PhraseText>, f64)> {
         let find = || {
             if self.total_bytes < PHRASE_MIN_BYTES || self.total_bytes < PHRASE_MIN_AVERAGE * self.strings.len() {
                 return None;
@@ -552,11 +583,30 @@ impl<'a> StringStatistics<'a> {
             if !words_recur(self.strings, self.total_bytes) {
                 return None;
             }
-            let text = Arc::new(PhraseText::of(self.strings)?);
+            let is_worth = |seen: Coverage| self.hoped_for_phrase_bytes(seen) < best_bytes * PHRASE_HOPE;
+            let text = Arc::new(PhraseText::of_worth(self.strings, is_worth)?);
             let bytes = self.bytes_by(&text);
             Some((text, bytes))
         };
         self.phrases.get_or_init(find).as_ref()
+    }
+
+    /// Bytes that the strings take as phrases, about, if all are covered as those that were seen are. What a text is chosen from covers
+    /// more than the text will: then it is hardly more.
+    fn hoped_for_phrase_bytes(&self, seen: Coverage) -> f64 {
+        let literal_bytes = (seen.bytes - seen.covered_bytes) as f64 * self.literal_ratio();
+        let taken = literal_bytes + seen.phrases as f64 * PHRASE_BYTES + seen.strings as f64 * COUNT_BYTES;
+        taken * self.total_bytes as f64 / seen.bytes.max(1) as f64 + self.text_bytes(seen.text_bytes)
+    }
+
+    /// Encoded bytes of so many bytes of a text, about.
+    fn text_bytes(&self, bytes: usize) -> f64 {
+        bytes as f64 * self.symbols().0.min(1.0)
+    }
+
+    /// Encoded bytes per byte of what phrases leave, about.
+    fn literal_ratio(&self) -> f64 {
+        (self.symbols().0 * LITERAL_HARDNESS).min(1.0)
     }
 
     /// Bytes that the strings take as phrases of this text, about.
@@ -573,10 +623,10 @@ impl<'a> StringStatistics<'a> {
         distinct.sort_unstable();
         distinct.dedup();
         let phrase_bits = 4.0 + (distinct.len().max(1) as f64).log2();
-        let ratio = self.symbols().0;
-        let literal_bytes = parsed.literals.len() as f64 * (ratio * LITERAL_HARDNESS).min(1.0);
-        let sampled = literal_bytes + parsed.phrases.len() as f64 * phrase_bits / 8.0 + parsed.counts.len() as f64;
-        let once = text.bytes().len() as f64 * ratio.min(1.0) + distinct.len() as f64 * 3.0 + 100.0;
+        let literal_bytes = parsed.literals.len() as f64 * self.literal_ratio();
+        let phrase_bytes = parsed.phrases.len() as f64 * phrase_bits / 8.0;
+        let sampled = literal_bytes + phrase_bytes + parsed.counts.len() as f64 * COUNT_BYTES;
+        let once = self.text_bytes(text.bytes().len()) + distinct.len() as f64 * 3.0 + 100.0;
         sampled * scale + once
     }
 
@@ -635,12 +685,16 @@ impl<'a> StringStatistics<'a> {
     pub fn distinct_value_bytes(&self, distinct: usize) -> f64 {
         let average = self.total_bytes as f64 / self.strings.len().max(1) as f64;
         // Repeated strings are phrases of one another, which says nothing about distinct ones.
-        let phrases = if distinct * 2 >= self.strings.len() { self.phrase_bytes() } else { None };
-        let ratio = match phrases {
+        let by_symbols = || self.symbols().0.min(1.0);
+        let ratio = match distinct * 2 >= self.strings.len() {
             _ if average * (distinct as f64) < 4096.0 => 1.0,
             _ if distinct * REPETITIVE < self.strings.len() || self.are_repetitive(distinct) => SYMBOL_RATIO,
-            Some(bytes) => self.symbols().0.min(1.0).min(bytes / self.total_bytes as f64),
-            None => self.symbols().0.min(1.0),
+            true => {
+                let best_bytes = by_symbols() * self.total_bytes as f64;
+                self.phrase_bytes(best_bytes).map_or(best_bytes, |bytes| bytes.min(best_bytes))
+                    / self.total_bytes as f64
+            }
+            false => by_symbols(),
         };
         average * ratio + 0.75
     }

@@ -52,8 +52,8 @@ impl Encoding for Alp {
         let found = statistics.lanes().and_then(|lanes| lanes.decimals());
         let powers = found.map_or(Powers { exponent: 0, factor: 0 }, |decimals| decimals.powers);
         match &column.values {
-            Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode::<u32>(lanes, powers, encoder),
-            Values::Fixed(Fixed::F64, Lanes::L64(lanes)) => encode::<u64>(lanes, powers, encoder),
+            Values::Fixed(Fixed::F32, Lanes::L32(lanes)) => encode::<u32>(statistics, lanes, powers, encoder),
+            Values::Fixed(Fixed::F64, Lanes::L64(lanes)) => encode::<u64>(statistics, lanes, powers, encoder),
             _ => Ok(None),
         }
     }
@@ -300,7 +300,12 @@ fn smooth<T: Copy + Default>(integers: &mut [T], exceptions: &[u32]) {
     }
 }
 
-fn encode<T: AlpLane>(lanes: &[T], powers: Powers, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
+fn encode<T: AlpLane>(
+    statistics: &Statistics<'_>,
+    lanes: &[T],
+    powers: Powers,
+    encoder: &mut Encoder<'_>,
+) -> Result<Option<EncodedNode>> {
     let (mut integers, mut exceptions) = (Vec::with_capacity(lanes.len()), Vec::new());
     let (mut positions, mut patches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for vector in lanes.chunks(VECTOR_ROWS) {
@@ -314,7 +319,8 @@ fn encode<T: AlpLane>(lanes: &[T], powers: Powers, encoder: &mut Encoder<'_>) ->
         }
         ends.push((positions.len() / PATCH_POSITION_BYTES) as u64);
     }
-    let mut parameters = vec![powers.exponent, powers.factor, u8::from(!positions.is_empty())];
+    let exception_count = positions.len() / PATCH_POSITION_BYTES;
+    let mut parameters = vec![powers.exponent, powers.factor, u8::from(exception_count > 0)];
     let mut buffers = Vec::new();
     if !positions.is_empty() {
         EntryPoints::write(&ends, &mut parameters);
@@ -322,7 +328,8 @@ fn encode<T: AlpLane>(lanes: &[T], powers: Powers, encoder: &mut Encoder<'_>) ->
         buffers.push(positions);
     }
     let values = Values::Fixed(T::INTEGER, T::lanes(&integers));
-    let child = encoder.child(&Column { rows: lanes.len(), validity: None, values })?;
+    let column = Column { rows: lanes.len(), validity: None, values };
+    let child = encoder.child_as_distinct(statistics, exception_count, &column)?;
     Ok(Some(EncodedNode { encoding: Alp.id(), rows: lanes.len(), parameters, buffers, children: vec![child] }))
 }
 

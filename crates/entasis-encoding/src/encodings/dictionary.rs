@@ -44,6 +44,22 @@ fn most_that(fits: impl Fn(usize) -> bool, limit: usize) -> usize {
     most
 }
 
+/// Bytes that codes for so many values take, about: packed, as runs, or without those of the most frequent value.
+fn code_bytes(statistics: &Statistics<'_>, encoder: &Encoder<'_>, distinct: usize) -> Option<f64> {
+    let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
+    let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
+    let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
+    let packed = rows * code_bits / 8.0 + vector_bytes;
+    if !encoder.may_cascade_below(1) {
+        return Some(packed);
+    }
+    let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(2));
+    let in_runs = runs as f64 * (code_bits + end_bits) / 8.0 + 2.0 * vector_bytes + 24.0;
+    let sparse =
+        statistics.frequent().map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
+    Some(packed.min(in_runs).min(sparse))
+}
+
 impl Encoding for Dictionary {
     fn id(&self) -> u8 {
         6
@@ -57,32 +73,21 @@ impl Encoding for Dictionary {
         if !encoder.may_cascade() {
             return None;
         }
-        let (rows, runs) = (statistics.rows as f64, statistics.run_count()?);
-        let code_bytes = |distinct: usize| {
-            let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
-            let vector_bytes = 2.0 * (rows / VECTOR_ROWS as f64).ceil();
-            let packed = rows * code_bits / 8.0 + vector_bytes;
-            if !encoder.may_cascade_below(1) {
-                return packed;
-            }
-            let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(2));
-            let in_runs = runs as f64 * (code_bits + end_bits) / 8.0 + 2.0 * vector_bytes + 24.0;
-            let sparse = statistics
-                .frequent()
-                .map_or(packed, |frequent| frequent.which_bytes + frequent.other_rows * code_bits / 8.0);
-            packed.min(in_runs).min(sparse)
-        };
-        // Before all values are told apart: how many there may be, and whether a sample says that there are more.
+        // Before all lanes are told apart: how many there may be, and whether a sample says that there are more.
         if let Some(lanes) = statistics.lanes() {
             let value_bytes = if encoder.shares_values() { 0.0 } else { lanes.value_bits() / 8.0 };
             let room_bytes = encoder.best_bytes() - encoder.price_bytes(self, statistics.rows, 0.0) - NODE_BYTES;
-            let fits = |distinct: usize| code_bytes(distinct) + distinct as f64 * value_bytes <= room_bytes;
+            let fits = |distinct: usize| {
+                let code_bytes = code_bytes(statistics, encoder, distinct);
+                code_bytes.is_some_and(|code_bytes| code_bytes + distinct as f64 * value_bytes <= room_bytes)
+            };
             if !statistics.has_distinct_at_most(most_that(fits, most_distinct(statistics.rows))) {
                 return None;
             }
         }
         let values = statistics.distinct_values()?;
         let distinct = values.first_rows.len();
+        let fresh = encoder.fresh_values(statistics);
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
@@ -90,19 +95,18 @@ impl Encoding for Dictionary {
             // The values by themselves: of all rows most may have one that costs little.
             (Some(lanes), _) => {
                 let promised =
-                    |values: &Column<'_>| Ok(encoder.promised_beneath(&Statistics::without_distinct(values)));
+                    |values: &Column<'_>| Ok(encoder.promised_beneath(&Statistics::without_distinct(values), f64::MAX));
                 let promised = values.with_values(statistics.column, promised).ok().flatten();
                 promised.map_or(lanes.value_bits() / 8.0, |bytes| bytes / distinct as f64)
             }
             (None, Some(strings)) => {
                 // The chunk's values stay in the order in which they came; a block's own may be sorted.
-                let shared = if encoder.fresh_values(statistics).is_some() { 0.0 } else { strings.shared_share() };
+                let shared = if fresh.is_some() { 0.0 } else { strings.shared_share() };
                 strings.distinct_value_bytes(distinct) * (1.0 - shared)
             }
             (None, None) => return None,
         };
-        let fresh = encoder.fresh_values(statistics).unwrap_or(distinct);
-        Some(code_bytes(distinct) + fresh as f64 * value_bytes + NODE_BYTES)
+        Some(code_bytes(statistics, encoder, distinct)? + fresh.unwrap_or(distinct) as f64 * value_bytes + NODE_BYTES)
     }
 
     fn effort(&self) -> Effort {

@@ -43,7 +43,8 @@ impl Encoding for Narrow {
         let Values::Fixed(Fixed::I128 | Fixed::I256, lanes) = &column.values else { return Ok(None) };
         let Some(narrow) = narrowed(lanes) else { return Ok(None) };
         let values = Values::Fixed(Fixed::I64, Lanes::L64(&narrow));
-        let child = encoder.child(&Column { rows: column.rows, validity: None, values })?;
+        let lanes = Column { rows: column.rows, validity: None, values };
+        let child = encoder.child_as_distinct(statistics, 0, &lanes)?;
         Ok(Some(EncodedNode {
             encoding: self.id(),
             rows: column.rows,

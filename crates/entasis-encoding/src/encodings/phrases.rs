@@ -50,10 +50,11 @@ impl Encoding for Phrases {
             return None;
         }
         // Each string takes a count, and hardly less than a phrase.
-        if 2.0 * statistics.rows as f64 + encoder.price_bytes(self, statistics.rows, 0.0) > encoder.best_bytes() {
+        let best_bytes = encoder.best_bytes() - encoder.price_bytes(self, statistics.rows, 0.0);
+        if 2.0 * statistics.rows as f64 > best_bytes {
             return None;
         }
-        statistics.strings()?.phrase_bytes()
+        statistics.strings()?.phrase_bytes(best_bytes)
     }
 
     fn effort(&self) -> Effort {
@@ -64,10 +65,11 @@ impl Encoding for Phrases {
         let column = statistics.column;
         let Values::Bytes(strings) = &column.values else { return Ok(None) };
         let any;
+        // Whoever asks for phrases gets them also where the chooser wouldn't look for them.
         let text = match statistics.strings().and_then(|strings| strings.phrase_text()) {
             Some(text) => text,
             None => {
-                any = PhraseText::beginning_of(strings);
+                any = PhraseText::of_worth(strings, |_| true).unwrap_or_else(|| PhraseText::beginning_of(strings));
                 &any
             }
         };

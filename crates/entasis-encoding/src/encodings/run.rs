@@ -31,15 +31,19 @@ impl Encoding for Run {
     }
 
     fn predicted_bytes(&self, statistics: &Statistics<'_>, encoder: &Encoder<'_>) -> Option<f64> {
+        if !matches!(statistics.column.values, Values::Fixed(..) | Values::Bool(_)) || !encoder.may_cascade() {
+            return None;
+        }
         let runs = statistics.run_count()?;
-        if runs * 2 > statistics.rows || !encoder.may_cascade() {
+        if runs * 2 > statistics.rows {
             return None;
         }
         let end_bits = end_bits(statistics.rows, runs, encoder.may_cascade_below(1));
         let end_bytes = runs as f64 * end_bits / 8.0;
         let value_bytes = match (&statistics.column.values, statistics.lanes()) {
             (_, Some(lanes)) => {
-                let promised = if end_bytes < encoder.best_bytes() { value_bytes(lanes, runs, encoder) } else { None };
+                let most_bytes = encoder.best_bytes() - end_bytes;
+                let promised = if most_bytes > 0.0 { value_bytes(lanes, runs, encoder, most_bytes) } else { None };
                 promised.unwrap_or_else(|| runs as f64 * lanes.value_bits() / 8.0)
             }
             // Bits are filled in run by run, which takes longer than bits by the word: short runs have to pay.
@@ -65,12 +69,9 @@ impl Encoding for Run {
             Values::Fixed(fixed, lanes) => with_lanes!(lanes, lanes => {
                 let ends = run_ends(column.rows, |row| lanes[row] != lanes[row - 1]);
                 let values: Vec<_> = ends.iter().map(|&end| lanes[end as usize - 1]).collect();
-                let values = encoder.child(&Column {
-                    rows: ends.len(),
-                    validity: None,
-                    values: Values::Fixed(*fixed, LaneAccess::lanes(&values)),
-                })?;
-                (ends, values)
+                let values = Values::Fixed(*fixed, LaneAccess::lanes(&values));
+                let column = Column { rows: ends.len(), validity: None, values };
+                (ends, encoder.child_as_distinct(statistics, 0, &column)?)
             }),
             _ => return Ok(None),
         };
@@ -112,8 +113,8 @@ impl Encoding for Run {
     }
 }
 
-/// Bytes that the values of runs promise to take; `None` where they are wider than 64 bits.
-fn value_bytes(lanes: &LaneStatistics<'_>, runs: usize, encoder: &Encoder<'_>) -> Option<f64> {
+/// Bytes that the values of runs promise to take, too many where they are more than `most_bytes`; `None` where they are wider than 64 bits.
+fn value_bytes(lanes: &LaneStatistics<'_>, runs: usize, encoder: &Encoder<'_>, most_bytes: f64) -> Option<f64> {
     /// Of more runs, only those of a sample are looked at.
     const MOST_RUNS: usize = 4 * VECTOR_ROWS;
     /// Lanes that are compared together.
@@ -139,8 +140,9 @@ fn value_bytes(lanes: &LaneStatistics<'_>, runs: usize, encoder: &Encoder<'_>) -
         };
         let values: Vec<T> = vectors.iter().flat_map(heads).collect();
         let (rows, lanes) = (values.len(), Values::Fixed(lanes.fixed, T::lanes(&values)));
-        let promised = encoder.promised_beneath(&Statistics::new(&Column { rows, validity: None, values: lanes }))?;
-        Some(promised * runs as f64 / rows.max(1) as f64)
+        let scale = runs as f64 / rows.max(1) as f64;
+        let column = Column { rows, validity: None, values: lanes };
+        encoder.promised_beneath(&Statistics::new(&column), most_bytes / scale).map(|bytes| bytes * scale)
     }, None)
 }
 

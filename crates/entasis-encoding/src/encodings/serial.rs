@@ -106,14 +106,14 @@ impl SerialLanes {
         with_packed_lane_of!(fixed, T => Self::of_lanes(<T as LaneAccess>::lent(lanes)?, fixed.is_signed()), None)
     }
 
+    /// Whether [`Self::of`] would give something.
+    pub fn holds(fixed: Fixed, lanes: &Lanes<'_>) -> bool {
+        with_packed_lane_of!(fixed, T => <T as LaneAccess>::lent(lanes).and_then(|lanes| base_and_width(lanes, fixed.is_signed())).is_some(), false)
+    }
+
     fn of_lanes<T: PackedLane + LaneAccess>(lanes: &[T], signed: bool) -> Option<Self> {
-        let (least, most) = if signed { simd::min_max_signed(lanes)? } else { simd::min_max(lanes)? };
+        let (least, value_bytes) = base_and_width(lanes, signed)?;
         let above = |lane: T| lane.subtract(least).low_bits();
-        let value_bytes = match above(most) {
-            0..=0xFF => 1,
-            0x100..=0xFFFF => 2,
-            _ => return None,
-        };
         let bytes = match value_bytes {
             1 => lanes.iter().map(|&lane| above(lane) as u8).collect(),
             _ => lanes.iter().map(|&lane| (above(lane) as u16).to_le_bytes()).collect::<Vec<_>>().into_flattened(),
@@ -124,6 +124,16 @@ impl SerialLanes {
     /// A string for each vector.
     pub fn strings(&self) -> Vec<&[u8]> {
         self.bytes.chunks(VECTOR_ROWS * self.value_bytes).collect()
+    }
+}
+
+/// The least of the lanes, and the bytes of what they are above it; `None` where those are more than 2.
+fn base_and_width<T: PackedLane>(lanes: &[T], signed: bool) -> Option<(T, usize)> {
+    let (least, most) = if signed { simd::min_max_signed(lanes)? } else { simd::min_max(lanes)? };
+    match most.subtract(least).low_bits() {
+        0..=0xFF => Some((least, 1)),
+        0x100..=0xFFFF => Some((least, 2)),
+        _ => None,
     }
 }
 

@@ -77,7 +77,8 @@ impl Encoding for Sparse {
                 lanes[row].write(&mut value);
                 let others = others(lanes, row);
                 let values = Values::Fixed(*fixed, LaneAccess::lanes(&others.1));
-                (others.0, encoder.child(&Column { rows: others.1.len(), validity: None, values })?)
+                let column = Column { rows: others.1.len(), validity: None, values };
+                (others.0, encoder.child_as_distinct(statistics, 1, &column)?)
             }),
             Values::Bytes(strings) if strings[row].len() <= MAX_VALUE_BYTES => {
                 value.extend_from_slice(strings[row]);
