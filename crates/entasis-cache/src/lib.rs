@@ -1,8 +1,8 @@
 //! A cache of columns: what queries touch of Parquet files, or of anything else that yields Arrow arrays, stays in memory and becomes
 //! Entasis blocks in the background; the next query filters on them. Knows no query engine, no network, and has no runtime of its own.
 //!
-//! A *cell* is 65,536 rows of one leaf in one row group of one [`Version`] of one object. It comes in as the Arrow array that the
-//! query decoded anyway, and the cache's threads encode it when queries leave them a core. All cells together never hold more than the
+//! A *cell* is 65,536 rows of one leaf in one row group of one [`Version`] of one object. It comes in as the pages that a query fetched of
+//! Parquet anyway, or as an Arrow array that somebody decoded, and the cache's threads encode it when queries leave them a core. All cells together never hold more than the
 //! budget; a [`policy`] says who goes. With a folder ([`DiskOptions`]) what goes as blocks goes to disk, under a limit of its own, and is there
 //! again after a restart. [`CachedStore`] keeps ranges of objects likewise, which readers of `.ent` files ask for.
 //!

@@ -187,6 +187,24 @@ impl Expression for Odd {
     }
 }
 
+/// Rows whose number is even; but 77 is more than it can bear.
+#[derive(Debug)]
+struct Fussy(Projection);
+
+impl Expression for Fussy {
+    fn projection(&self) -> &Projection {
+        &self.0
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> entasis::Result<BooleanArray> {
+        let numbers = batch.columns().last().unwrap().as_primitive::<Int32Type>();
+        if numbers.iter().flatten().any(|number| number == 77) {
+            return Err(entasis::Error::InvalidArgument("77".to_owned()));
+        }
+        Ok(numbers.iter().map(|number| number.map(|number| number % 2 == 0)).collect())
+    }
+}
+
 /// The rows of which a condition is true by definition.
 fn mask(batch: &RecordBatch, condition: &Condition) -> BooleanArray {
     (0..batch.num_rows()).map(|row| holds(batch, condition, row)).collect()
@@ -397,6 +415,35 @@ fn conditions_become_stricter_while_pages_are_decoded() {
         let stricter: Vec<i64> = all.iter().copied().filter(|id| *id < 90_000).collect();
         assert!(stricter.iter().all(|id| found.contains(id)) && found.iter().all(|id| all.contains(id)));
         assert!(found.is_sorted() && found.len() < stricter.len() + 20_000, "{} of {}", found.len(), all.len());
+    }
+}
+
+/// Conditions that wait for pages to be decoded still spare expressions the rows that they fail on.
+#[test]
+fn expressions_see_what_predicates_leave_them() {
+    let whole = table(12, 70_000);
+    let store = store("t.parquet", parquet(&whole, 1 << 20));
+    let spared = || Condition::column(1, compare(Comparison::NotEqual, Scalar::Int(77)));
+    let fussy =
+        |columns: &[usize]| Condition::Expression(Arc::new(Fussy(Projection::of_columns(columns.iter().copied()))));
+    for (columns, outputs) in [(vec![1], vec![1, 3]), (vec![0, 1], vec![3]), (vec![0, 1], vec![])] {
+        // With nothing in the cache, with the expression's other column as blocks, and with all.
+        for encoded in [vec![], vec![0], vec![0, 1, 3]] {
+            let cache = Cache::new(options(256 << 20)).unwrap();
+            let before = Projection::of_columns(encoded.iter().copied());
+            read(&cache, &store, "t.parquet", &ParquetRequest { projection: before, ..ParquetRequest::default() });
+            while cache.transcode_one() {}
+            let condition = Condition::And(vec![fussy(&columns), spared()]);
+            let projection = Projection::of_columns(outputs.iter().copied());
+            let request = ParquetRequest { projection, condition, ..ParquetRequest::default() };
+            let even = |row: usize| {
+                let number = value(&whole, &[1], row);
+                matches!(number, Some(Scalar::Int(number)) if number != 77 && number % 2 == 0)
+            };
+            let (found, _) = read(&cache, &store, "t.parquet", &request);
+            let mask = (0..whole.num_rows()).map(|row| Some(even(row))).collect();
+            assert_eq!(found, filtered(&whole, &mask, &request), "{columns:?} {outputs:?} {encoded:?}");
+        }
     }
 }
 

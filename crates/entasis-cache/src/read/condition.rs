@@ -196,6 +196,14 @@ impl Prepared {
         Ok(())
     }
 
+    fn has_expression(&self) -> bool {
+        match self {
+            Prepared::Expression(_) => true,
+            Prepared::And(conditions) | Prepared::Or(conditions) => conditions.iter().any(Self::has_expression),
+            Prepared::Always(_) | Prepared::Leaf(_) | Prepared::Unless(..) => false,
+        }
+    }
+
     /// What it is believed to cost per row, in ns, and the share of rows that it is believed to let pass.
     fn believed(&self) -> (f64, f64) {
         match self {
@@ -286,6 +294,11 @@ impl Conjunct {
     pub fn rank(&self) -> (bool, f64) {
         let cost = self.elapsed_ns as f64 + self.believed.0 * BELIEVED_ROWS;
         (self.decodes, cost / (self.rows as f64 + BELIEVED_ROWS) / (1.0 - self.passing()).max(1e-6))
+    }
+
+    /// Whether somebody else evaluates it, or a part of it.
+    pub fn is_expression(&self) -> bool {
+        self.prepared.has_expression()
     }
 
     /// The share of rows that it is believed to let pass, as measured so far.

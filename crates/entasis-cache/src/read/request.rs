@@ -50,9 +50,9 @@ pub struct ReadMetrics {
     pub rows_fallen_decoded: u64,
     /// Rows that passed.
     pub rows_passed: u64,
-    /// Cells that were in the cache, or that others decoded meanwhile.
+    /// Cells that were in the cache, or that others brought in meanwhile.
     pub cells_found: u64,
-    /// Cells that were decoded from Parquet, whole.
+    /// Cells of which all pages were fetched from Parquet, to be decoded.
     pub cells_decoded: u64,
     /// Pieces of columns of which just the survivors were decoded from Parquet, past the cache.
     pub pieces_selected: u64,

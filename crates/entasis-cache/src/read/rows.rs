@@ -320,18 +320,28 @@ impl ParquetRows {
                 deferred.push(index);
                 continue;
             }
+            // An expression may fail on rows that those before it would have spared it.
+            let due = if self.conjuncts[index].is_expression() { std::mem::take(&mut deferred) } else { Vec::new() };
             let _inside = self.file.0.cache.enter();
-            for (&piece, selection) in selections.iter_mut().filter(|(_, selection)| !selection.is_empty()) {
-                let before = selection.count();
-                let decodes = self.conjuncts[index].apply(&group.held, piece, selection, &mut self.work)?;
-                let fallen = (before - selection.count()) as u64;
-                match decodes {
-                    true => self.metrics.rows_fallen_decoded += fallen,
-                    false => self.metrics.rows_fallen_encoded += fallen,
-                }
+            for index in due.into_iter().chain([index]) {
+                self.ask_one(group, index, selections)?;
             }
         }
         group.deferred = Deferred::Some(deferred);
+        Ok(())
+    }
+
+    /// Asks pieces whose cells are held for one condition.
+    fn ask_one(&mut self, group: &Group, index: usize, selections: &mut BTreeMap<usize, Selection>) -> Result<()> {
+        for (&piece, selection) in selections.iter_mut().filter(|(_, selection)| !selection.is_empty()) {
+            let before = selection.count();
+            let decodes = self.conjuncts[index].apply(&group.held, piece, selection, &mut self.work)?;
+            let fallen = (before - selection.count()) as u64;
+            match decodes {
+                true => self.metrics.rows_fallen_decoded += fallen,
+                false => self.metrics.rows_fallen_encoded += fallen,
+            }
+        }
         Ok(())
     }
 

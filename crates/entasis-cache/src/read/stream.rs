@@ -40,7 +40,10 @@ impl Deferred {
             Deferred::Some(numbers) => numbers.clone(),
             Deferred::All => {
                 let numbers = 0..conjuncts.len();
-                numbers.filter(|&number| conjuncts[number].leaves().iter().all(can_be_asked)).collect()
+                let asked = numbers.filter(|&number| conjuncts[number].leaves().iter().all(can_be_asked));
+                let (expressions, others): (Vec<usize>, Vec<usize>) =
+                    asked.partition(|&number| conjuncts[number].is_expression());
+                [others, expressions].concat()
             }
         }
     }

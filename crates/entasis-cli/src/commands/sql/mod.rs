@@ -58,7 +58,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     memory: Option<usize>,
 
-    /// Memory in which columns of Parquet files stay between statements, as 2GiB: as they were decoded at first, as blocks before long; `\cache`
+    /// Memory in which columns of Parquet files stay between statements, as 2GiB: as they were fetched at first, as blocks before long; `\cache`
     /// shows what is there
     #[cfg(feature = "cache")]
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
