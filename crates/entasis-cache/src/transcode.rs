@@ -1,5 +1,6 @@
 //! What queries read becomes blocks, in the background.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -51,21 +52,30 @@ fn may_work(shelf: &Shelf, cores: usize) -> bool {
 
 fn transcode(shared: &Shared, job: &Job) {
     let start = Instant::now();
-    let array = match &job.values {
-        Values::Arrow(array) => Ok(array.clone()),
-        Values::Pages(pages) => pages.decode(),
-        Values::Encoded(_) => return,
+    let values = unless_it_panics(|| made_of(shared, &job.values));
+    let elapsed = start.elapsed();
+    shared.change(|shelf| shelf.finish_job(job, values, elapsed));
+}
+
+/// What a cell becomes; `None` if it can't be decoded, which is for the next asker to say.
+fn made_of(shared: &Shared, values: &Values) -> Option<Values> {
+    let array = match values {
+        Values::Arrow(array) => array.clone(),
+        Values::Pages(pages) => pages.decode().ok()?,
+        Values::Encoded(_) => return Some(values.clone()),
     };
-    // Whatever the reason, an array that has no blocks, or smaller ones, stays what it is, and answers as before. What pages that
-    // can't be decoded are about is for the next asker to say.
-    let values = array.ok().map(|array| match Encoded::new(&array, &shared.encode) {
+    // Whatever the reason, an array that has no blocks, or smaller ones, stays what it is, and answers as before.
+    Some(match Encoded::new(&array, &shared.encode) {
         Ok(encoded) if encoded.holdings().size_bytes() < Holdings::of_array(&array).size_bytes() => {
             Values::Encoded(Arc::new(encoded))
         }
         _ => Values::Arrow(array),
-    });
-    let elapsed = start.elapsed();
-    shared.change(|shelf| shelf.finish_job(job, values, elapsed));
+    })
+}
+
+/// What `work` yields; `None` if it panics, as decoders do over bytes that nobody thought of. The thread has other cells to see to.
+fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    panic::catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
 /// A thread that transcodes.
@@ -75,5 +85,17 @@ impl Drop for Working<'_> {
     fn drop(&mut self) {
         self.0.lock().transcoding -= 1;
         self.0.has_changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_cell_that_cannot_be_decoded() {
+        assert_eq!(unless_it_panics(|| Some(1)), Some(1));
+        assert_eq!(unless_it_panics(|| None::<i32>), None);
+        assert_eq!(unless_it_panics(|| -> Option<i32> { panic!("bytes that nobody thought of") }), None);
     }
 }
