@@ -230,6 +230,11 @@ impl Cache {
         self.shared.lock().answers(cell)
     }
 
+    /// Drops the cells of a version that are pages, as their metadata aren't kept any more.
+    pub(crate) fn drop_pages(&self, version: &Version) {
+        self.shared.change(|shelf| shelf.drop_pages(version));
+    }
+
     /// As what cells of Parquet files come in.
     pub(crate) fn arrival(&self) -> Arrival {
         self.shared.arrival
@@ -408,9 +413,16 @@ impl Fill {
         Ok(self.end(array, true)?.0)
     }
 
-    /// Hands the pages of the cell to those who wait, and to the cache if there is room.
-    pub(crate) fn complete_pages(self, pages: Pages) -> Cell {
-        self.hand_over(Values::Pages(Arc::new(pages)), true).0
+    /// Hands the pages of the cell to those who wait, and to the cache if there is room, and if their metadata are kept.
+    pub(crate) fn complete_pages(mut self, pages: Pages, is_kept: bool) -> Cell {
+        let values = Values::Pages(Arc::new(pages));
+        if is_kept {
+            return self.hand_over(values, true).0;
+        }
+        self.is_done = true;
+        self.shared.change(|shelf| shelf.fill_for_others(&self.cell, &self.flight, &values));
+        self.flight.end(Some(values.clone()));
+        Cell::new(values)
     }
 
     /// Hands bytes of an object to those who wait, and to the cache if there is room.

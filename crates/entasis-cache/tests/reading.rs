@@ -33,6 +33,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 /// A table with nulls, strings, lists, and structs in structs.
@@ -415,6 +416,31 @@ fn conditions_become_stricter_while_pages_are_decoded() {
         let stricter: Vec<i64> = all.iter().copied().filter(|id| *id < 90_000).collect();
         assert!(stricter.iter().all(|id| found.contains(id)) && found.iter().all(|id| all.contains(id)));
         assert!(found.is_sorted() && found.len() < stricter.len() + 20_000, "{} of {}", found.len(), all.len());
+    }
+}
+
+/// Pages are of no use without their object's metadata, whose room is bounded: they go with them.
+#[test]
+fn pages_go_with_their_metadata() {
+    let bytes = parquet(&table(13, 20_000), 1 << 20);
+    let inner = InMemory::new();
+    for path in ["t.parquet", "u.parquet"] {
+        block_on(inner.put(&Path::from(path), bytes.clone().into())).unwrap();
+    }
+    let store: Arc<dyn ObjectStore> = Arc::new(inner);
+    let request = ParquetRequest { projection: Projection::of_columns([0, 3]), ..ParquetRequest::default() };
+    let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+    let metadata_bytes = reader.parse_and_finish(&Bytes::from(bytes)).unwrap().memory_size();
+    for (room, expected) in [(0, [0, 0, 0]), (metadata_bytes * 3 / 2, [2, 2, 2]), (metadata_bytes * 4, [2, 4, 4])] {
+        let cache = Cache::new(CacheOptions { metadata_bytes: room as u64, ..options(256 << 20) }).unwrap();
+        let cells = ["t.parquet", "u.parquet", "t.parquet"].map(|path| {
+            assert_eq!(read(&cache, &store, path, &request).0.num_rows(), 20_000);
+            cache.statistics().pages_cells
+        });
+        assert_eq!(cells, expected, "{room} bytes");
+        if room == 0 {
+            assert_eq!(cache.statistics().used_bytes, 0);
+        }
     }
 }
 

@@ -83,7 +83,8 @@ impl ParquetFile {
                 let metadata_bytes = metadata.memory_size() as u64;
                 let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
                 let source = Arc::new(Source::new(&object, metadata, metadata_bytes)?);
-                cache.footers().insert(&source, whole);
+                let gone = cache.footers().insert(&source, whole);
+                gone.iter().for_each(|version| cache.drop_pages(version));
                 // What was there of it before is of no use any more.
                 cache.invalidate_older(object.version());
                 (object, source)

@@ -44,22 +44,30 @@ impl Footers {
         Some(source)
     }
 
+    /// Whether the metadata of a version are there.
+    pub fn keeps(&self, version: &Version) -> bool {
+        self.kept.iter().any(|kept| kept.source.version == *version)
+    }
+
     /// Takes in the metadata of a version, and its bytes if there is room, which replace those of others of its object; what was used longest
-    /// ago goes.
-    pub fn insert(&mut self, source: &Arc<Source>, whole: Option<Bytes>) {
+    /// ago goes, and is returned.
+    pub fn insert(&mut self, source: &Arc<Source>, whole: Option<Bytes>) -> Vec<Version> {
+        let mut evicted = Vec::new();
         let metadata_bytes = source.metadata_bytes;
         self.remove(|kept| kept.object() == source.version.object());
         if metadata_bytes > self.budget_bytes {
-            return;
+            return evicted;
         }
         let whole = whole.filter(|whole| metadata_bytes + whole.len() as u64 <= self.budget_bytes);
         let kept = Kept { source: source.clone(), whole };
         while self.used_bytes + kept.size_bytes() > self.budget_bytes {
             let Some(gone) = self.kept.pop_front() else { break };
             self.used_bytes -= gone.size_bytes();
+            evicted.push(gone.source.version.clone());
         }
         self.used_bytes += kept.size_bytes();
         self.kept.push_back(kept);
+        evicted
     }
 
     /// All bytes of an object, if they are there: once.
@@ -123,8 +131,8 @@ mod tests {
             footers.insert(&source(path, "1"), None);
         }
         assert!(footers.get(&version("x", "1")).is_some());
-        footers.insert(&source("z", "1"), None);
-        assert!(footers.get(&version("y", "1")).is_none(), "x was used after it");
+        assert_eq!(footers.insert(&source("z", "1"), None), [version("y", "1")], "x was used after it");
+        assert!(footers.get(&version("y", "1")).is_none() && !footers.keeps(&version("y", "1")));
         footers.insert(&source("x", "2"), None);
         assert!(footers.get(&version("x", "1")).is_none() && footers.get(&version("x", "2")).is_some());
         assert!(footers.get(&version("z", "1")).is_some());

@@ -174,11 +174,9 @@ impl Pages {
         &self.data_type
     }
 
-    /// What holding them takes, the metadata among it that decoding them needs.
+    /// What holding them takes, beside the metadata that decoding them needs: they are cells as long as these are kept.
     pub fn holdings(&self) -> Holdings {
-        let metadata = self.source.metadata.metadata();
-        let parts = self.parts().iter().map(|(_, bytes)| (bytes.as_ptr().addr(), bytes.len() as u64));
-        Holdings::new(parts.chain([(Arc::as_ptr(metadata).addr(), self.source.metadata_bytes)]))
+        Holdings::new(self.parts().iter().map(|(_, bytes)| (bytes.as_ptr().addr(), bytes.len() as u64)))
     }
 
     /// All rows. Reads the object on the calling thread if that has the bytes.

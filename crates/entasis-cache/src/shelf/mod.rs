@@ -12,7 +12,7 @@ use crate::ledger::{Holdings, Ledger};
 use crate::policy::Policy;
 use crate::statistics::{ColumnUse, Event, Statistics};
 use crate::values::Values;
-use crate::{CellId, ColumnId, State};
+use crate::{CellId, ColumnId, State, Version};
 use staged::Staged;
 pub(crate) use staged::Written;
 
@@ -183,6 +183,14 @@ impl Shelf {
         self.end_flight(cell, flight) && self.take_in(cell, values, may_evict)
     }
 
+    /// Ends the flight of a cell that was fetched, for those who wait alone: it stays out.
+    pub fn fill_for_others(&mut self, cell: &CellId, flight: &Arc<Flight>, values: &Values) {
+        self.counters.filled += 1;
+        self.end_flight(cell, flight);
+        self.counters.rejected += 1;
+        self.events.push(Event::Rejected { cell: cell.clone(), size_bytes: values.holdings().size_bytes() });
+    }
+
     /// Takes a cell in that isn't there, if there is room for it.
     fn take_in(&mut self, cell: &CellId, values: Values, may_evict: bool) -> bool {
         let holdings = values.holdings();
@@ -265,6 +273,19 @@ impl Shelf {
         self.events.push(Event::Evicted { cell: cell.clone(), size_bytes, state });
         if let Some(entry) = self.stage(cell, entry) {
             self.ledger.remove(&entry.holdings);
+        }
+    }
+
+    /// Drops the cells of a version that are pages, but for pinned ones.
+    pub fn drop_pages(&mut self, version: &Version) {
+        let is_one = |cell: &CellId, entry: &Entry| {
+            entry.values.state() == State::Pages && entry.pins == 0 && cell.column.version == *version
+        };
+        let gone: Vec<CellId> =
+            self.entries.iter().filter(|(cell, entry)| is_one(cell, entry)).map(|(cell, _)| cell.clone()).collect();
+        for cell in &gone {
+            self.policy.remove(cell);
+            self.evict(cell);
         }
     }
 
