@@ -98,11 +98,21 @@ fn blocks_that_come_on_top_of_a_shared_dictionary_stay_within_the_budget() {
         fill(&cache, &cell("a", 0, piece), array.clone());
     }
     assert_eq!(cache.statistics().arrow_cells, 4, "all fit as arrays");
-    while cache.transcode_one() {
-        let Statistics { used_bytes, budget_bytes, .. } = cache.statistics();
-        assert!(used_bytes <= budget_bytes, "{used_bytes} of {budget_bytes}");
-    }
-    assert!(cache.statistics().evicted > 0);
+    let transcode = || {
+        while cache.transcode_one() {
+            let Statistics { used_bytes, budget_bytes, .. } = cache.statistics();
+            assert!(used_bytes <= budget_bytes, "{used_bytes} of {budget_bytes}");
+        }
+    };
+    let pins: Vec<_> = (0..4).map(|piece| cache.pin(&cell("a", 0, piece)).unwrap()).collect();
+    transcode();
+    let Statistics { arrow_cells, transcoded, evicted, .. } = cache.statistics();
+    assert_eq!((arrow_cells, transcoded, evicted), (4, 0, 0), "nobody may go, so they stay what they are");
+    drop(pins);
+    (0..4).for_each(|piece| assert!(cache.get(&cell("a", 0, piece)).is_some(), "asked for again, they are queued"));
+    transcode();
+    let Statistics { encoded_cells, evicted, .. } = cache.statistics();
+    assert!(encoded_cells > 0 && evicted > 0);
 }
 
 #[test]
