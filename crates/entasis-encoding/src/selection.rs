@@ -159,6 +159,27 @@ impl Selection {
         self.set(vector, words);
     }
 
+    /// Keeps those of the rows alive whose bit is set: bit `k` is that of the `k`th of them.
+    ///
+    /// # Panics
+    /// If there isn't a bit for each.
+    pub fn keep(&mut self, passed: Bits<'_>) {
+        assert_eq!(passed.len(), self.count(), "bits for the rows alive");
+        let mut asked = 0;
+        for vector in 0..self.vectors.len() {
+            if self.vectors[vector] == VectorSelection::None {
+                continue;
+            }
+            let mut words = self.words(vector);
+            for word in &mut words {
+                let alive = word.count_ones() as usize;
+                *word = deposit(passed.word(asked), *word);
+                asked += alive;
+            }
+            self.set(vector, words);
+        }
+    }
+
     /// Replaces what is alive of one vector; bits past its end must be clear.
     fn set(&mut self, vector: usize, words: [u64; WORDS]) {
         let alive: usize = words.iter().map(|word| word.count_ones() as usize).sum();
@@ -221,6 +242,21 @@ impl Selection {
     }
 }
 
+/// The lowest bits, one after the other, at the places that `mask` has.
+fn deposit(bits: u64, mask: u64) -> u64 {
+    if mask == u64::MAX {
+        return bits;
+    }
+    let (mut places, mut left, mut out) = (mask, bits, 0);
+    while places != 0 {
+        let place = places & places.wrapping_neg();
+        out |= place & (left & 1).wrapping_neg();
+        left >>= 1;
+        places ^= place;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +297,21 @@ mod tests {
         let mut late = late;
         late.swap(1..3, &mut block, 0);
         assert!(late.is_empty() && block == Selection::all(1_476));
+    }
+
+    #[test]
+    fn bits_of_the_living_keep_as_closures_do() {
+        for (rows, step) in [(1, 1), (64, 1), (3_000, 1), (3_000, 2), (2_048, 7), (5_000, 1_500)] {
+            let alive = Selection::from_bits(&(0..rows).map(|row| row % step == 0 && row / 1_024 != 1).collect());
+            let passes = |row: usize| row * 2_654_435_761 % 7 < 3;
+            let bits: BitBuffer = alive.iter().map(passes).collect();
+            let (mut kept, mut retained) = (alive.clone(), alive.clone());
+            kept.keep(bits.bits());
+            for vector in 0..retained.vectors().len() {
+                retained.retain(vector, |row| passes(vector * VECTOR_ROWS + row));
+            }
+            assert_eq!(kept, retained, "{rows} rows, one in {step}");
+        }
     }
 
     #[test]

@@ -73,8 +73,17 @@ impl Part {
     }
 
     /// All values, if they have been decoded; byte strings as views.
+    #[cfg(test)]
     pub fn known_views(&self) -> Option<&Decoded> {
         self.lanes_or_views.get()
+    }
+
+    /// Whether all strings are there, to be had in this form.
+    pub fn knows_all(&self, form: &DecodedBytes) -> bool {
+        match form {
+            DecodedBytes::Views(_) => self.lanes_or_views.get().is_some(),
+            _ => self.strings.get().is_some(),
+        }
     }
 
     /// The strings that were got singly, before all were decoded.

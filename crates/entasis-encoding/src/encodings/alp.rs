@@ -445,12 +445,7 @@ impl<T: AlpLane + PackedLane> Node for AlpNode<T> {
         let before = lanes.len();
         simd::alp_decode(T::of(&integers.values).ok_or_else(not_integers)?, T::decoding(self.powers), lanes);
         if let Some(patches) = &self.patches {
-            for (slot, &row) in lanes[before..].iter_mut().zip(rows) {
-                let (vector, index) = (row as usize / VECTOR_ROWS, row as usize % VECTOR_ROWS);
-                if let Some(value) = patches.get(body, vector, index)? {
-                    *slot = value;
-                }
-            }
+            patches.apply_to(body, rows, &mut lanes[before..])?;
         }
         out.extend_valid(rows.len());
         Ok(())

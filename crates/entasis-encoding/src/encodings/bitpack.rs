@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::Encoding;
-use super::node::{Node, Opening, decode_vectors, lanes_mut, vector_range, vectors_of};
+use super::node::{Node, Opening, by_vector, decode_vectors, lanes_mut, vector_range, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -27,6 +27,8 @@ pub(crate) struct BitPacking;
 const ONE_WIDTH: u8 = 1;
 const PATCHED: u8 = 2;
 const POSITION_BYTES: usize = 2;
+/// For so many single values of a vector, all of it is unpacked.
+const UNPACKED_SINGLES: usize = 64;
 
 impl Encoding for BitPacking {
     fn id(&self) -> u8 {
@@ -319,18 +321,24 @@ impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let lanes = lanes_mut::<T>(out)?;
-        for &row in rows {
-            let (vector, index) = (row as usize / VECTOR_ROWS, row as usize % VECTOR_ROWS);
-            if let Some(value) =
-                self.patches.as_ref().map(|patches| patches.get(body, vector, index)).transpose()?.flatten()
-            {
-                lanes.push(value);
+        let before = lanes.len();
+        let mut whole = Vec::new();
+        for group in by_vector(rows) {
+            let vector = group[0] as usize / VECTOR_ROWS;
+            let indices = group.iter().map(|&row| row as usize % VECTOR_ROWS);
+            if group.len() >= UNPACKED_SINGLES {
+                whole.clear();
+                self.append_vector(body, vector, &mut whole)?;
+                lanes.extend(indices.map(|index| whole[index]));
                 continue;
             }
             let packed = body.buffer(self.packed, self.starts[vector]..self.starts[vector + 1])?;
-            let vector_rows = vector_range(vector, self.rows).len();
-            let residue: T = simd::unpack_one(packed, u32::from(self.widths[vector]), index, vector_rows);
-            lanes.push(residue.add(self.references[vector]));
+            let (width, vector_rows) = (u32::from(self.widths[vector]), vector_range(vector, self.rows).len());
+            let unpack = |index| simd::unpack_one::<T>(packed, width, index, vector_rows);
+            lanes.extend(indices.map(|index| unpack(index).add(self.references[vector])));
+        }
+        if let Some(patches) = &self.patches {
+            patches.apply_to(body, rows, &mut lanes[before..])?;
         }
         out.extend_valid(rows.len());
         Ok(())
@@ -429,16 +437,26 @@ impl Patches {
         Ok(())
     }
 
-    /// The patch of one row, if it has one.
-    pub fn get<T: LaneAccess>(&self, body: &Body, vector: usize, index: usize) -> Result<Option<T>> {
-        if self.ends[vector] == vector.checked_sub(1).map_or(0, |before| self.ends[before]) {
-            return Ok(None);
+    /// Replaces what is patched of the values of single rows.
+    pub fn apply_to<T: LaneAccess>(&self, body: &Body, rows: &[u32], values: &mut [T]) -> Result<()> {
+        let mut start = 0;
+        for group in by_vector(rows) {
+            let values = &mut values[start..start + group.len()];
+            start += group.len();
+            let vector = group[0] as usize / VECTOR_ROWS;
+            if !self.are_in(vector) {
+                continue;
+            }
+            let (positions, patches) = self.of_vector(body, vector)?;
+            let positions = positions.chunks_exact(POSITION_BYTES);
+            for (value, row) in values.iter_mut().zip(group) {
+                let is_here = |at: &[u8]| u32::from(u16::from_le_bytes([at[0], at[1]])) == row % VECTOR_ROWS as u32;
+                // Of several at one position the last holds, as when all are applied.
+                if let Some(patch) = positions.clone().rposition(is_here) {
+                    *value = T::read(&patches[patch * T::BYTES..]);
+                }
+            }
         }
-        let (positions, patches) = self.of_vector(body, vector)?;
-        // Of several at one position the last holds, as when all are applied.
-        let found = positions
-            .chunks_exact(POSITION_BYTES)
-            .rposition(|position| u16::from_le_bytes([position[0], position[1]]) as usize == index);
-        Ok(found.map(|patch| T::read(&patches[patch * T::BYTES..])))
+        Ok(())
     }
 }

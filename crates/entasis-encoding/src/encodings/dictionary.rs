@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::run::end_bits;
-use super::strings::bytes_mut;
+use super::singles::Singles;
+use super::strings::{append_concatenated, bytes_mut};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
@@ -173,7 +174,7 @@ impl Encoding for Dictionary {
             (count as usize, Source::Shared { part, digest })
         } else {
             let count = opening.record.children[1].rows;
-            (count, Source::Inline(opening.child(1, opening.physical, count)?))
+            (count, Source::Inline(opening.child(1, opening.physical, count)?, Singles::default()))
         };
         if count == 0 {
             return Err(opening.corrupt("no values"));
@@ -206,7 +207,7 @@ impl Dictionary {
 
 #[derive(Debug)]
 enum Source {
-    Inline(Box<dyn Node>),
+    Inline(Box<dyn Node>, Singles),
     Shared { part: Arc<Part>, digest: u64 },
 }
 
@@ -226,7 +227,7 @@ impl DictionaryValues {
     fn lanes_or_views(&self, body: &Body) -> Result<&Decoded> {
         match &self.source {
             Source::Shared { part, .. } => part.lanes_or_views(),
-            Source::Inline(values) => {
+            Source::Inline(values, _) => {
                 let decode = || self.decode(&**values, body, BytesForm::Views);
                 self.budget.keep_once(&self.lanes_or_views, decode, Decoded::flat_size_bytes)
             }
@@ -237,22 +238,57 @@ impl DictionaryValues {
     fn strings(&self, body: &Body) -> Result<&StringTable> {
         match &self.source {
             Source::Shared { part, .. } => part.strings(),
-            Source::Inline(values) => {
+            Source::Inline(values, _) => {
                 let decode = || string_table(self.decode(&**values, body, BytesForm::Offsets32)?);
                 self.budget.keep_once(&self.strings, decode, |strings| strings.size_bytes() as u64)
             }
         }
     }
 
-    /// Appends the strings of these codes as views, if it pays to look up no others: where the values are those of a shared part, of which
-    /// not all are known.
-    fn append_singles<C: simd::Code>(&self, codes: &[C], out: &mut Views) -> Result<bool> {
-        match &self.source {
-            Source::Shared { part, .. } if part.known_views().is_none() => {
-                part.singles().append(part.block(), self.count, codes, out)
-            }
-            _ => Ok(false),
+    /// Appends the strings of these codes, if it pays to look up no others: where not all are known, and few are asked for.
+    fn append_singles<C: simd::Code>(
+        &self,
+        body: &Body,
+        codes: &[C],
+        bound: u64,
+        out: &mut DecodedBytes,
+    ) -> Result<bool> {
+        let is_view = matches!(out, DecodedBytes::Views(_));
+        let knows_all = match &self.source {
+            Source::Shared { part, .. } => part.knows_all(out),
+            Source::Inline(..) if is_view => self.lanes_or_views.get().is_some(),
+            Source::Inline(..) => self.strings.get().is_some(),
+        };
+        if knows_all {
+            return Ok(false);
         }
+        let append = |views: &mut Views| match &self.source {
+            Source::Shared { part, .. } => {
+                let get = |codes: &[u32], out: &mut Decoded| part.block().get(codes, out);
+                part.singles().append(part.block().rows(), get, self.count, codes, views)
+            }
+            Source::Inline(values, singles) => {
+                let get = |codes: &[u32], out: &mut Decoded| values.get(body, codes, out);
+                singles.append(self.count, get, self.count, codes, views)
+            }
+        };
+        if let DecodedBytes::Views(views) = out {
+            return append(views);
+        }
+        let mut views = Views::default();
+        let is_appended = append(&mut views)?;
+        let (mut lengths, mut data) = (Vec::with_capacity(views.len()), Vec::new());
+        for index in 0..views.len() {
+            let mut inline = [0; 16];
+            let string = views.get(index, &mut inline);
+            if (data.len() + string.len()) as u64 > bound {
+                return Err(gather_error(simd::GatherError::TooLong));
+            }
+            lengths.push(string.len() as u32);
+            data.extend_from_slice(string);
+        }
+        append_concatenated(out, &lengths, &data)?;
+        Ok(is_appended)
     }
 
     fn decode(&self, values: &dyn Node, body: &Body, form: BytesForm) -> Result<Decoded> {
@@ -300,7 +336,7 @@ impl Codes {
                 block.root().filter(block.body(), 0..block.rows(), question, work, &mut bits)?;
                 Ok(bits)
             }),
-            Source::Inline(values) => work.made(&self.values, |work| {
+            Source::Inline(values, _) => work.made(&self.values, |work| {
                 let mut bits = BitBuffer::default();
                 values.filter(body, 0..self.values.count, question, work, &mut bits)?;
                 Ok(Question::of_codes(bits.bits(), self.code_type))
@@ -312,7 +348,7 @@ impl Codes {
     /// Values are asked once, and those of a shared part aren't asked again.
     fn ask_count(&self, question: &Question) -> AskCount {
         match &self.values.source {
-            Source::Inline(values) => values.ask_count(self.values.count, question),
+            Source::Inline(values, _) => values.ask_count(self.values.count, question),
             Source::Shared { part, .. } if question.knows(part) => AskCount::default(),
             Source::Shared { part, .. } => AskCount { own: 0, shared: part.block().rows() },
         }
@@ -320,7 +356,7 @@ impl Codes {
 
     fn describe(&self) -> String {
         match &self.values.source {
-            Source::Inline(_) => format!("{} values", self.values.count),
+            Source::Inline(..) => format!("{} values", self.values.count),
             Source::Shared { part, .. } => {
                 format!("first {} values of shared part {}", self.values.count, part.number())
             }
@@ -329,14 +365,14 @@ impl Codes {
 
     fn children(&self) -> Vec<&dyn Node> {
         match &self.values.source {
-            Source::Inline(values) => vec![&*self.codes, &**values],
+            Source::Inline(values, _) => vec![&*self.codes, &**values],
             Source::Shared { .. } => vec![&*self.codes],
         }
     }
 
     fn verify(&self) -> Result<()> {
         match &self.values.source {
-            Source::Inline(_) => Ok(()),
+            Source::Inline(..) => Ok(()),
             Source::Shared { part, digest } if part.digest_of(self.values.count)? == *digest => Ok(()),
             Source::Shared { part, .. } => {
                 let what =
@@ -500,10 +536,8 @@ fn gather_error(error: simd::GatherError) -> Error {
 impl StringDictionary {
     /// As [`Self::append`], for some codes of many: where they are so few that it pays, only their strings are looked up.
     fn append_picked(&self, body: &Body, codes: &Decoded, bound: u64, out: &mut Decoded) -> Result<()> {
-        let DecodedBytes::Views(views) = bytes_mut(out)? else {
-            return self.append(body, codes, None, bound, out);
-        };
-        if !with_codes!(codes, codes => self.0.values.append_singles(codes, views))? {
+        let bytes = bytes_mut(out)?;
+        if !with_codes!(codes, codes => self.0.values.append_singles(body, codes, bound, bytes))? {
             return self.append(body, codes, None, bound, out);
         }
         out.extend_valid(codes.rows);

@@ -16,8 +16,8 @@ use bytes::Bytes;
 
 use super::node::{Node, Opening, bound_of_rows};
 use super::strings::{
-    Coded, Gathered, Places, add_up, append_views, bytes_mut, checked_starts, length_type, locate, locate_each,
-    write_starts,
+    Coded, Places, add_up, append_concatenated, append_views, bytes_mut, checked_starts, length_type, locate,
+    locate_each, write_starts,
 };
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -34,6 +34,9 @@ use crate::wire::{EntryPoints, write_varint};
 use crate::{Fixed, Physical};
 
 pub(crate) struct Fsst;
+
+/// Codes of single strings are expanded when they are so many.
+const GATHERED_CODES: usize = 1 << 20;
 
 impl Encoding for Fsst {
     fn id(&self) -> u8 {
@@ -145,23 +148,14 @@ fn corrupt(error: impl fmt::Display) -> Error {
     Error::corrupt("node", 0, format!("Fsst: {error}"))
 }
 
-/// Appends strings of which each ends in `data` where `ends` says; to 64-bit offsets or views.
+/// Appends strings of which each ends in `data` where `ends` says.
 fn append_ended(out: &mut DecodedBytes, ends: &[i32], data: Vec<u8>) -> Result<()> {
+    let lengths: Vec<u32> =
+        ends.iter().scan(0, |start, &end| Some((end - std::mem::replace(start, end)) as u32)).collect();
     match out {
-        // 32-bit offsets were decoded in place.
-        DecodedBytes::Offsets32(..) => {}
-        DecodedBytes::Offsets64(offsets, bytes) => {
-            let base = bytes.len() as i64;
-            offsets.extend(ends.iter().map(|&end| base + i64::from(end)));
-            bytes.extend_from_slice(&data);
-        }
-        DecodedBytes::Views(views) => {
-            let lengths: Vec<u32> =
-                ends.iter().scan(0, |start, &end| Some((end - std::mem::replace(start, end)) as u32)).collect();
-            append_views(&lengths, &Bytes::from(data), views)?;
-        }
+        DecodedBytes::Views(views) => append_views(&lengths, &Bytes::from(data), views),
+        _ => append_concatenated(out, &lengths, &data),
     }
-    Ok(())
 }
 
 impl Node for FsstNode {
@@ -209,17 +203,22 @@ impl Node for FsstNode {
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         let symbols = self.symbols(body)?;
         let mut left = usize::try_from(bound_of_rows(rows, self.total)).unwrap_or(usize::MAX);
-        let (bytes, mut gathered) = (bytes_mut(out)?, Gathered::default());
+        let bytes = bytes_mut(out)?;
+        let (mut codes, mut encoded_ends) = (Vec::new(), Vec::new());
+        let mut expand = |codes: &mut Vec<u8>, encoded_ends: &mut Vec<u32>| {
+            let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(encoded_ends.len()));
+            symbols.decode_many(codes, encoded_ends, &mut data, &mut ends, left).map_err(corrupt)?;
+            left -= data.len();
+            codes.clear();
+            encoded_ends.clear();
+            append_ended(bytes, &ends, data)
+        };
         locate_each(body, &*self.lengths, self.length_type, &self.starts, rows, |range| {
-            let codes = body.buffer(self.codes, range)?;
-            gathered.push(bytes, |data| {
-                let before = data.len();
-                symbols.decode_into(codes, data, left).map_err(corrupt)?;
-                left -= data.len() - before;
-                Ok(())
-            })
+            codes.extend_from_slice(body.buffer(self.codes, range)?);
+            encoded_ends.push(codes.len() as u32);
+            if codes.len() >= GATHERED_CODES { expand(&mut codes, &mut encoded_ends) } else { Ok(()) }
         })?;
-        gathered.flush(bytes)?;
+        expand(&mut codes, &mut encoded_ends)?;
         out.extend_valid(rows.len());
         Ok(())
     }

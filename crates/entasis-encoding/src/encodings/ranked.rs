@@ -81,12 +81,18 @@ impl Ranked {
             let (bits, _) = self.bits(body, &(last..last + 1))?;
             let bits = bits.bits();
             self.end_rank(first, bits)?;
+            let mut before = [0; VECTOR_ROWS / 64];
+            let words = (0..bits.len()).step_by(64).map(|row| bits.word(row));
+            words.zip(&mut before).fold(self.ranks[first] as u32, |rank, (word, before)| {
+                *before = rank;
+                rank + word.count_ones()
+            });
             for &row in group {
                 let place = row as usize % VECTOR_ROWS;
-                let has_value = bits.get(place);
-                which.push(has_value);
-                if has_value {
-                    values.push((self.ranks[first] + bits.slice(0, place).count_ones()) as u32);
+                let (word, bit) = (bits.word(place / 64 * 64), 1u64 << (place % 64));
+                which.push(word & bit != 0);
+                if word & bit != 0 {
+                    values.push(before[place / 64] + (word & (bit - 1)).count_ones());
                 }
             }
         }

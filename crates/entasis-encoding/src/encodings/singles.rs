@@ -1,5 +1,4 @@
-//! Single strings of a large dictionary that blocks share: where few of its values are asked for, only those are got, and kept for who asks
-//! next.
+//! Single strings of a large dictionary: where few of its values are asked for, only those are got, and kept for who asks next.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +6,7 @@ use super::dictionary::bad_code;
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues};
 use crate::views::Views;
-use crate::{Block, simd};
+use crate::{Physical, simd};
 
 /// Of fewer values, all are decoded where any is asked for.
 const FEW_OF: usize = 4096;
@@ -27,20 +26,27 @@ struct Known {
 }
 
 impl Singles {
-    /// Appends the strings of `codes`, which are below `count`, of the shared part in `part`. Those that nobody has asked for yet are
-    /// got. False, with nothing appended, where all of its values are sooner decoded.
+    /// Appends the strings of `codes`, which are below `count`, of a dictionary with `all` values. Those that nobody has asked for yet are
+    /// got: `get` appends them, for rows in ascending order. False, with nothing appended, where all values are sooner decoded.
     ///
     /// # Errors
-    /// Those of [`Block::get`], and of a code that no value has.
-    pub fn append<C: simd::Code>(&self, part: &Block, count: usize, codes: &[C], out: &mut Views) -> Result<bool> {
-        if part.rows() < FEW_OF {
+    /// Those of `get`, and of a code that no value has.
+    pub fn append<C: simd::Code>(
+        &self,
+        all: usize,
+        get: impl FnOnce(&[u32], &mut Decoded) -> Result<()>,
+        count: usize,
+        codes: &[C],
+        out: &mut Views,
+    ) -> Result<bool> {
+        if all < FEW_OF {
             return Ok(false);
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.given_up {
             return Ok(false);
         }
-        known.places.resize(part.rows(), 0);
+        known.places.resize(all, 0);
         let mut fresh = Vec::new();
         for code in codes.iter().map(|code| code.index()) {
             match known.places[..count].get(code) {
@@ -52,13 +58,13 @@ impl Singles {
         fresh.sort_unstable();
         fresh.dedup();
         // As much again may be lost where all are decoded in the end.
-        if (known.values.len() + fresh.len()) * SINGLE_COST > part.rows() / 2 {
+        if (known.values.len() + fresh.len()) * SINGLE_COST > all / 2 {
             *known = Known { given_up: true, ..Known::default() };
             return Ok(false);
         }
         if !fresh.is_empty() {
-            let mut strings = Decoded::new(part.physical(), BytesForm::Views);
-            part.get(&fresh, &mut strings)?;
+            let mut strings = Decoded::new(&Physical::Bytes, BytesForm::Views);
+            get(&fresh, &mut strings)?;
             known.extend(&fresh, strings)?;
         }
         let places: Vec<u32> = codes.iter().map(|code| known.places[code.index()] - 1).collect();

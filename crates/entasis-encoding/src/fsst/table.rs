@@ -77,15 +77,6 @@ impl SymbolTable {
         Encoder::new(self)
     }
 
-    /// Appends the string that `codes` stand for, of at most `limit_bytes`.
-    ///
-    /// # Errors
-    /// Any [`SymbolError`]; nothing is appended then.
-    pub fn decode_into(&self, codes: &[u8], out: &mut Vec<u8>, limit_bytes: usize) -> Result<(), SymbolError> {
-        let end = u32::try_from(codes.len()).map_err(|_| SymbolError::Ends)?;
-        self.symbols.expand(codes, &[end], out, limit_bytes, &mut Vec::with_capacity(1))
-    }
-
     /// Appends many strings, of at most `limit_bytes` together, of which string `k` is encoded in the codes from
     /// `encoded_ends[k - 1]` (the first from 0) to below `encoded_ends[k]`. Appends to `out_ends` where each string
     /// ends in `out`, counted from the beginning of `out`.
