@@ -14,6 +14,8 @@ use datafusion::{
     physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr},
 };
 
+use crate::predicates::Predicates;
+
 /// Columns and rows of a table, in the words of the plan.
 #[derive(Clone)]
 pub(crate) struct Asked {
@@ -25,6 +27,7 @@ pub(crate) struct Asked {
     pub batch_rows: usize,
     /// What rows must pass, on the table's columns.
     pub predicate: Option<Arc<dyn PhysicalExpr>>,
+    pub predicates: Predicates,
     pub limit: Option<usize>,
 }
 

@@ -18,6 +18,7 @@ use crate::{
     format::{EXTENSION, EntasisFormat},
     opened::FileCache,
     options::FormatOptions,
+    predicates::ScanOptions,
 };
 
 /// Registers `.ent` files with a session: `STORED AS ENTASIS` (or `ENT`), `COPY … TO 'x.ent'`, and, where the session
@@ -33,6 +34,7 @@ pub fn register(context: &SessionContext) -> Result<()> {
     for name in ["ENTASIS", "ENT"] {
         state.table_factories_mut().insert(name.to_owned(), Arc::new(EntasisTableFactory::default()));
     }
+    ScanOptions::register(state.config_mut().options_mut());
     Ok(())
 }
 

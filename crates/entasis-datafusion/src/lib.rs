@@ -29,6 +29,7 @@ mod needed;
 mod opened;
 mod opener;
 mod options;
+mod predicates;
 mod ranges;
 mod schema;
 mod sink;

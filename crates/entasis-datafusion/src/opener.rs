@@ -70,7 +70,7 @@ impl EntasisOpener {
             }
         };
         let generation = self.asked.generation();
-        let mut translation = Translation::new(physical.clone());
+        let mut translation = Translation::new(physical.clone(), self.asked.predicates);
         let request = ScanRequest {
             projection: needed.projection(),
             condition: translation.condition_of(predicate.as_ref())?,

@@ -21,7 +21,7 @@ use datafusion::{
 
 #[cfg(feature = "cache")]
 use crate::cached::CachedOpener;
-use crate::{asked::Asked, opened::FileCache, opener::EntasisOpener, translate::why_left};
+use crate::{asked::Asked, opened::FileCache, opener::EntasisOpener, predicates::Predicates, translate::why_left};
 
 /// Rows of a batch where the session doesn't say.
 const BATCH_ROWS: usize = 8192;
@@ -43,6 +43,7 @@ pub struct EntasisSource {
     projection: ProjectionExprs,
     /// What rows must pass, all of it: the engine doesn't ask again.
     predicate: Option<Arc<dyn PhysicalExpr>>,
+    predicates: Predicates,
     /// Predicates that are left to the engine, and why.
     left: Vec<String>,
     batch_rows: usize,
@@ -67,6 +68,7 @@ impl EntasisSource {
             table,
             projection,
             predicate: None,
+            predicates: Predicates::default(),
             left: Vec::new(),
             batch_rows: BATCH_ROWS,
             files,
@@ -110,6 +112,7 @@ impl FileSource for EntasisSource {
             output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
             batch_rows: self.batch_rows,
             predicate: self.predicate.clone(),
+            predicates: self.predicates,
             limit: config.limit,
         };
         let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
@@ -163,14 +166,18 @@ impl FileSource for EntasisSource {
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
-        _config: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let mut source = self.clone();
+        let mut source = Self { predicates: Predicates::of(config), ..self.clone() };
         let mut results = Vec::with_capacity(filters.len());
         let mut taken = Vec::with_capacity(filters.len() + 1);
         taken.extend(self.predicate.clone());
         for filter in filters {
-            match why_left(&filter, self.table.table_schema()) {
+            let reason = match source.predicates {
+                Predicates::Left => Some("as entasis.predicates says".to_owned()),
+                _ => why_left(&filter, self.table.table_schema()),
+            };
+            match reason {
                 None => {
                     taken.push(filter);
                     results.push(PushedDown::Yes);

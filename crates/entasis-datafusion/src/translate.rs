@@ -24,7 +24,10 @@ use entasis::{
     scan::{Expression, scalar_of},
 };
 
-use crate::needed::{Needed, column_path};
+use crate::{
+    needed::{Needed, column_path},
+    predicates::Predicates,
+};
 
 /// The engine compares floats so, but that zeros are equal: see [`compared`].
 const ORDER: FloatOrder = FloatOrder::Total;
@@ -80,20 +83,27 @@ fn is_logical(operator: &Operator) -> bool {
 pub(crate) struct Translation {
     /// The schema that expressions are written for.
     file: SchemaRef,
+    predicates: Predicates,
     /// Made for this condition, and for the one before.
     evaluated: Vec<Arc<Evaluated>>,
     before: Vec<Arc<Evaluated>>,
 }
 
 impl Translation {
-    pub fn new(file: SchemaRef) -> Self {
-        Self { file, evaluated: Vec::new(), before: Vec::new() }
+    pub fn new(file: SchemaRef, predicates: Predicates) -> Self {
+        Self { file, predicates, evaluated: Vec::new(), before: Vec::new() }
     }
 
     /// The condition that a predicate is; every row passes none.
     pub fn condition_of(&mut self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> Result<Condition> {
         self.before = std::mem::take(&mut self.evaluated);
-        predicate.map_or(Ok(Condition::Always(true)), |predicate| self.condition(predicate, false))
+        match predicate {
+            None => Ok(Condition::Always(true)),
+            Some(predicate) if self.predicates == Predicates::Together => {
+                Ok(Condition::Expression(self.evaluated(predicate)?))
+            }
+            Some(predicate) => self.condition(predicate, false),
+        }
     }
 
     /// Rows for which the expression is true, or (`negated`) for which it is false.
@@ -114,7 +124,9 @@ impl Translation {
             let is_and = (*binary.op() == Operator::And) != negated;
             return Ok(if is_and { Condition::And(sides) } else { Condition::Or(sides) });
         }
-        if let Some(condition) = self.leaf(expression, negated) {
+        if self.predicates == Predicates::Encoded
+            && let Some(condition) = self.leaf(expression, negated)
+        {
             return Ok(condition);
         }
         let evaluated = Condition::Expression(self.evaluated(expression)?);
@@ -122,7 +134,7 @@ impl Translation {
     }
 
     fn evaluated(&mut self, expression: &Arc<dyn PhysicalExpr>) -> Result<Arc<Evaluated>> {
-        let new = Evaluated::new(expression, &self.file)?;
+        let new = Evaluated::new(expression, &self.file, self.predicates == Predicates::Encoded)?;
         let is_same =
             |known: &&Arc<Evaluated>| known.expression.eq(&new.expression) && known.projection == new.projection;
         let made = match self.before.iter().find(is_same) {
@@ -331,13 +343,19 @@ pub(crate) struct Evaluated {
     projection: Projection,
     /// What the expression was planned for: strings may come in another layout.
     types: Vec<DataType>,
+    asks_values: bool,
 }
 
 impl Evaluated {
-    fn new(expression: &Arc<dyn PhysicalExpr>, file: &Schema) -> Result<Self> {
+    fn new(expression: &Arc<dyn PhysicalExpr>, file: &Schema, asks_values: bool) -> Result<Self> {
         let needed = Needed::of([expression], file);
         let types = needed.types(file);
-        Ok(Self { expression: needed.reassign(expression.clone())?, projection: needed.projection(), types })
+        Ok(Self {
+            expression: needed.reassign(expression.clone())?,
+            projection: needed.projection(),
+            types,
+            asks_values,
+        })
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
@@ -363,6 +381,10 @@ impl Evaluated {
 impl Expression for Evaluated {
     fn projection(&self) -> &Projection {
         &self.projection
+    }
+
+    fn asks_values(&self) -> bool {
+        self.asks_values
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> entasis::Result<BooleanArray> {

@@ -182,6 +182,21 @@ async fn queries_give_what_they_give_on_parquet() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_give_the_same_however_predicates_are_answered() {
+    let store = objects().await;
+    let plain = context(&store, 2, None).await;
+    let cache = cache(1 << 30);
+    for way in ["left", "together", "decoded", "encoded"] {
+        let context = context(&store, 2, Some(&cache)).await;
+        text(&context, &format!("SET entasis.predicates = '{way}'")).await;
+        for query in QUERIES {
+            assert_eq!(sorted_rows(&context, query).await, sorted_rows(&plain, query).await, "{way}: {query}");
+        }
+        while cache.transcode_one() {}
+    }
+}
+
 #[tokio::test]
 async fn plans_say_what_is_behind_the_cache() {
     let store = objects().await;

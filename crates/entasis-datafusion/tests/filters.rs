@@ -106,6 +106,29 @@ async fn random_trees_of_predicates_pass_what_they_pass_on_parquet() {
     }
 }
 
+/// However a session has predicates answered, they pass the same, and each way does what it says: the engine is handed all rows, the scan
+/// evaluates all of them, or those that the conditions before left, or none.
+#[tokio::test]
+async fn predicates_pass_the_same_however_they_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trips.ent");
+    write_sample(&path);
+    let query = format!("SELECT trip_id FROM '{}' WHERE price > 15 AND start_station LIKE 'B%'", path.display());
+    for (way, evaluated) in
+        [("left", 0..=0), ("together", 68_000..=68_000), ("decoded", 68_001..=135_999), ("encoded", 0..=0)]
+    {
+        let context = session(1);
+        context.sql(&format!("SET entasis.predicates = '{way}'")).await.unwrap().collect().await.unwrap();
+        for predicate in PREDICATES {
+            compare(&context, predicate, &path).await;
+        }
+        let (rows, asked) = measured(&context, &query, "rows_asked_for_expressions").await;
+        assert!(rows > 0 && evaluated.contains(&asked), "{way}: {asked}");
+        let (_, scanned) = measured(&context, &query, "rows_passed").await;
+        assert_eq!(scanned == 68_000, way == "left", "{way}: {scanned}");
+    }
+}
+
 /// Zeros are alike to the engine's comparisons, but not to its lists of four and more; NaNs are greater than all else, or less with a sign.
 #[tokio::test]
 async fn floats_compare_as_they_do_in_memory() {

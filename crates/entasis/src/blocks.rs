@@ -16,7 +16,7 @@ use entasis_encoding::{
 };
 
 use crate::{
-    arrow::{empty_decoded, physical_of, plain_array, to_arrow, with_column},
+    arrow::{bits_of, empty_decoded, physical_of, plain_array, to_arrow, with_column},
     error::{Error, Result},
     write::{BLOCK_BYTES, VECTOR_BYTES, decoded_size},
     zone::Zone,
@@ -175,7 +175,20 @@ fn equal_views(filter: &Filter, array: &ArrayRef) -> Option<BitBuffer> {
     Some(passes)
 }
 
-/// A filter of the values for which `passes` says true, of arrays of `data_type`, and of nulls if `nulls`. Values that stand for many
+/// A bit for each value, set where it is `wanted`, and no null.
+pub fn passing(values: &BooleanArray, wanted: bool) -> BitBuffer {
+    let mut passing = BitBuffer::default();
+    let nulls = values.nulls().map(|nulls| bits_of(nulls.inner()));
+    let values = bits_of(values.values());
+    for row in (0..values.len()).step_by(64) {
+        let word = if wanted { values.word(row) } else { !values.word(row) };
+        let valid = nulls.map_or(u64::MAX, |nulls| nulls.word(row));
+        passing.extend_word(word & valid, (values.len() - row).min(64));
+    }
+    passing
+}
+
+/// A filter of the values for which `passes` has a bit, of arrays of `data_type`, and of nulls if `nulls`. Values that stand for many
 /// rows of a block, those of dictionaries and runs, are asked about once.
 ///
 /// # Errors
@@ -183,7 +196,7 @@ fn equal_views(filter: &Filter, array: &ArrayRef) -> Option<BitBuffer> {
 pub fn asking(
     data_type: &DataType,
     nulls: bool,
-    passes: impl Fn(&ArrayRef) -> Result<BooleanArray> + Send + Sync + 'static,
+    passes: impl Fn(&ArrayRef) -> Result<BitBuffer> + Send + Sync + 'static,
 ) -> Result<Filter> {
     let (data_type, empty) = (data_type.clone(), empty_decoded(data_type)?);
     let physical = physical_of(&data_type)?;
@@ -197,7 +210,7 @@ struct Asked<F> {
     passes: F,
 }
 
-impl<F: Fn(&ArrayRef) -> Result<BooleanArray> + Send + Sync> Ask for Asked<F> {
+impl<F: Fn(&ArrayRef) -> Result<BitBuffer> + Send + Sync> Ask for Asked<F> {
     fn empty(&self) -> Decoded {
         self.empty.empty_like()
     }
@@ -205,7 +218,7 @@ impl<F: Fn(&ArrayRef) -> Result<BooleanArray> + Send + Sync> Ask for Asked<F> {
     fn ask(&self, values: Decoded, out: &mut BitBuffer) -> entasis_encoding::Result<()> {
         let passes = to_arrow(values, &self.data_type).and_then(|values| (self.passes)(&values));
         let passes = passes.map_err(|error| entasis_encoding::Error::InvalidArgument(error.to_string()))?;
-        passes.iter().for_each(|passes| out.push(passes == Some(true)));
+        out.extend_bits(passes.bits());
         Ok(())
     }
 }

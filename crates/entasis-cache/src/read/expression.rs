@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
-use entasis::blocks::asking;
+use entasis::blocks::{asking, passing};
 use entasis::scan::Expression;
-use entasis_encoding::{Filter, Selection};
+use entasis_encoding::{BitBuffer, Filter, Selection};
 
 use super::condition::{Held, Work, held_cell, invalid};
 use super::layout::{Column, Layout};
@@ -41,7 +41,9 @@ impl PreparedExpression {
         let (expression, has_failed) = (expression.clone(), AtomicBool::new(false));
         let evaluation = Arc::new(Evaluation { expression, schema, is_negated, has_failed });
         let distinct = match columns.as_slice() {
-            [column] if column.leaves.len() == 1 => distinct(&evaluation, column)?,
+            [column] if column.leaves.len() == 1 && evaluation.expression.asks_values() => {
+                distinct(&evaluation, column)?
+            }
             _ => None,
         };
         Ok(Self { evaluation, columns, distinct })
@@ -62,10 +64,7 @@ impl PreparedExpression {
         let rows = selection.count();
         work.evaluated_rows += rows as u64;
         let passes = self.evaluation.evaluate(arrays?, rows)?;
-        let mut asked = 0..rows;
-        for vector in 0..selection.vectors().len() {
-            selection.retain(vector, |_| asked.next().is_some_and(|row| passes.value(row)));
-        }
+        selection.keep(passes.bits());
         Ok(())
     }
 
@@ -95,7 +94,7 @@ fn distinct(evaluation: &Arc<Evaluation>, column: &Column) -> Result<Option<Filt
     let nulls = match field.is_nullable() {
         false => false,
         true => match evaluation.evaluate(vec![new_null_array(field.data_type(), 1)], 1) {
-            Ok(passes) => passes.value(0),
+            Ok(passes) => passes.bits().get(0),
             Err(_) => return Ok(None),
         },
     };
@@ -111,15 +110,15 @@ fn distinct(evaluation: &Arc<Evaluation>, column: &Column) -> Result<Option<Filt
 }
 
 impl Evaluation {
-    /// Which rows pass; none of it is null.
-    fn evaluate(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<BooleanArray> {
+    /// Which rows pass.
+    fn evaluate(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<BitBuffer> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
         let found = self.expression.evaluate(&batch.map_err(entasis::Error::from)?)?;
         if found.len() != rows {
             return Err(invalid(format!("{:?} gave {} values for {rows} rows", self.expression, found.len())));
         }
-        Ok(found.iter().map(|found| Some(found.is_some_and(|found| found != self.is_negated))).collect())
+        Ok(passing(&found, !self.is_negated))
     }
 }
 

@@ -69,7 +69,7 @@ impl CachedOpener {
         let needed = Needed::of(&columns, &physical);
         let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
         let generation = self.asked.generation();
-        let mut translation = Translation::new(physical.clone());
+        let mut translation = Translation::new(physical.clone(), self.asked.predicates);
         let in_bytes = |offset: i64| u64::try_from(offset).unwrap_or(0);
         let request = ParquetRequest {
             projection: needed.projection(),

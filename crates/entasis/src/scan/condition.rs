@@ -43,6 +43,12 @@ pub trait Expression: Debug + Send + Sync {
     /// The columns that it needs, in the order in which it takes them; byte strings come as they do in the scan's batches.
     fn projection(&self) -> &Projection;
 
+    /// Whether it may be asked about the distinct values of its column instead of rows, if it needs one: who measures what that is worth
+    /// says no.
+    fn asks_values(&self) -> bool {
+        true
+    }
+
     /// One value for each row of `batch`, which has the columns of the projection. Must not depend on other rows, and always say the same
     /// of the same values. If the expression needs one column, it may be asked about values, and a null, that no row has.
     ///

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use arrow_array::{Array, RecordBatch, new_null_array};
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use entasis_encoding::{Ask, AskCount, BitBuffer, Decoded, Filter, VECTOR_ROWS};
 
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     Reader, Strings,
     arrow::Split,
+    blocks::passing,
     error::{Error, Result},
     read::column::{ReadColumn, ReadColumns, empty, extend_not_null, split_of},
 };
@@ -61,8 +62,8 @@ impl PreparedExpression {
         let (expression, reader, schema) = (expression.clone(), reader.clone(), Arc::new(Schema::new(fields)));
         let evaluation = Arc::new(Evaluation { expression, reader, columns, schema, is_negated });
         let distinct = match evaluation.column() {
-            Some(column) => Distinct::new(&evaluation, column)?,
-            None => None,
+            Some(column) if evaluation.expression.asks_values() => Distinct::new(&evaluation, column)?,
+            _ => None,
         };
         Ok(Self { evaluation, distinct })
     }
@@ -95,10 +96,9 @@ impl PreparedExpression {
         let batch = blocks.batch(columns, schema, std::slice::from_mut(&mut left))?;
         work.evaluated_rows += batch.num_rows() as u64;
         let passes = self.evaluation.evaluate(&batch)?;
-        let mut asked = 0..batch.num_rows();
-        for vector in 0..left.vectors.count {
-            left.alive.retain(vector, |_| asked.next().is_some_and(|row| !passes(row)));
-        }
+        let mut passed = left.alive.clone();
+        passed.keep(passes.bits());
+        left.alive.subtract(&passed);
         rows.alive.subtract(&left.alive);
         Ok(())
     }
@@ -158,18 +158,17 @@ impl Evaluation {
     }
 
     /// Which rows of a batch pass.
-    fn evaluate(&self, batch: &RecordBatch) -> Result<impl Fn(usize) -> bool + use<>> {
+    fn evaluate(&self, batch: &RecordBatch) -> Result<BitBuffer> {
         let found = self.expression.evaluate(batch)?;
         if found.len() != batch.num_rows() {
             let what = format!("{:?} gave {} values for {} rows", self.expression, found.len(), batch.num_rows());
             return Err(Error::InvalidArgument(what));
         }
-        let is_negated = self.is_negated;
-        Ok(move |row| found.is_valid(row) && found.value(row) != is_negated)
+        Ok(passing(&found, !self.is_negated))
     }
 
     /// Which of so many values of the leaf pass; the structs around it aren't null.
-    fn evaluate_values(&self, leaf: Split, rows: usize) -> Result<impl Fn(usize) -> bool + use<>> {
+    fn evaluate_values(&self, leaf: Split, rows: usize) -> Result<BitBuffer> {
         let file = self.reader.name();
         let mut splits = Vec::with_capacity(self.columns.columns.len());
         for parent in &self.columns.columns[..self.columns.columns.len() - 1] {
@@ -190,7 +189,7 @@ impl Distinct {
             false => Ok(false),
             true => {
                 let null = Split::Leaf(new_null_array(&column.data_type, 1));
-                evaluation.evaluate_values(null, 1).map(|passes| passes(0))
+                evaluation.evaluate_values(null, 1).map(|passes| passes.bits().get(0))
             }
         };
         let Ok(nulls) = nulls else { return Ok(None) };
@@ -200,7 +199,7 @@ impl Distinct {
         Ok(Some((distinct, filter)))
     }
 
-    fn evaluate(&self, values: Decoded) -> Result<impl Fn(usize) -> bool + use<>> {
+    fn evaluate(&self, values: Decoded) -> Result<BitBuffer> {
         let rows = values.rows;
         match self.evaluation.column() {
             Some(column) => {
@@ -218,12 +217,11 @@ impl Ask for Distinct {
     }
 
     fn ask(&self, values: Decoded, out: &mut BitBuffer) -> entasis_encoding::Result<()> {
-        let rows = values.rows;
         let passes = self.evaluate(values).map_err(|error| {
             self.has_failed.store(true, Relaxed);
             entasis_encoding::Error::InvalidArgument(error.to_string())
         })?;
-        (0..rows).for_each(|row| out.push(passes(row)));
+        out.extend_bits(passes.bits());
         Ok(())
     }
 }
