@@ -1,5 +1,8 @@
 //! `entasis bench cache`
 
+mod ablation;
+mod latency;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,17 +55,32 @@ pub struct Arguments {
     /// The memory limit, as a share of what the query's blocks take
     #[arg(long, value_name = "SHARE", default_value = "0.5")]
     limit: f64,
+
+    /// Instead: the warm cache with what makes it fast switched on step by step, from decoding all columns to predicates on encoded
+    /// values
+    #[arg(long)]
+    ablation: bool,
+
+    /// Instead: what each query takes of the clock while threads transcode what those before it have touched, beside a cache that keeps arrays
+    #[arg(long, conflicts_with = "ablation")]
+    latency: bool,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
   entasis bench cache hits/ clickbench.sql --only 11,20,21,22,23,24,32
   entasis bench cache tpch/ tpch.sql --rounds 3 --limit 0.25
+  entasis bench cache hits/ like.sql --ablation
+  entasis bench cache hits/ clickbench.sql --latency --rounds 4
 
 JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"parquet_pushdown\", \"parquet_first\",
   \"parquet_pushdown_first\", \"arrow_cold\", \"arrow\", \"cold\", \"warming\", \"warm\", \"limited\", \"transcoding\"}, \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"warm_ratio\", \"cold_ratio\"}],
   \"warm_geometric_mean\", \"cold_geometric_mean\"}. Ratios are over the better way to read Parquet; what is cold is compared
-  with the first time on Parquet, in a session as new.";
+  with the first time on Parquet, in a session as new.
+  With --ablation: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"left\", \"together\", \"decoded\",
+  \"encoded\"}, \"gain\"}], \"gain_geometric_mean\"}; the gain is of all steps together.
+  With --latency: {\"queries\": [{\"query\", \"round\", \"answer\", \"queued_cells\", \"seconds\": {\"arrow\", \"entasis\"}}], \"arrow\": {\"median\", \"p99\",
+  \"most\"}, \"entasis\": {the same}, \"p99_ratio\", \"ratio_median\", \"ratio_p99\"}; the last two are of the ratios of single queries.";
 
 /// Memory that nothing here fills.
 const UNLIMITED_BYTES: u64 = 1 << 44;
@@ -104,15 +122,13 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         statements.into_iter().partition(|statement| contender::is_query(statement));
     let systems = Systems { set_up, ..systems };
     let plain = [systems.make("Parquet", false, None)?, systems.make("Parquet pushdown", true, None)?];
-    let progress = Progress::new("bench");
-    let mut all = Vec::new();
-    for (number, sql) in (1..).zip(&queries) {
-        if arguments.only.is_empty() || arguments.only.contains(&number) {
-            progress.set(number as f64 / queries.len() as f64, || format!("query {number}"));
-            all.push(measure(arguments, number, sql, &systems, &plain)?);
-        }
+    if arguments.ablation {
+        return ablation::run(arguments, &queries, &systems, &plain, report);
     }
-    drop(progress);
+    if arguments.latency {
+        return latency::run(arguments, &queries, &systems, &plain[0], report);
+    }
+    let all = each_query(arguments, &queries, |number, sql| measure(arguments, number, sql, &systems, &plain))?;
     match report.json {
         true => report.json(&json!({
             "queries": all.iter().map(Figures::to_json).collect::<Vec<_>>(),
@@ -123,6 +139,23 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     }
     let is_wrong = all.iter().any(|one| one.agreement == Agreement::Different);
     Ok(if is_wrong { Exit::Different } else { Exit::Good })
+}
+
+/// What is measured of each query that was asked for.
+fn each_query<T>(
+    arguments: &Arguments,
+    queries: &[String],
+    mut measure: impl FnMut(usize, &str) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let progress = Progress::new("bench");
+    let mut all = Vec::new();
+    for (number, sql) in (1..).zip(queries) {
+        if arguments.only.is_empty() || arguments.only.contains(&number) {
+            progress.set(number as f64 / queries.len() as f64, || format!("query {number}"));
+            all.push(measure(number, sql)?);
+        }
+    }
+    Ok(all)
 }
 
 /// What all systems have in common.
@@ -151,11 +184,15 @@ impl Systems {
         arrival: Arrival,
         memory_bytes: u64,
     ) -> Result<(Contender, Cache), Failure> {
-        let options =
-            CacheOptions { memory_bytes, arrival, transcoders: 0, queue_cells: usize::MAX, ..CacheOptions::default() };
-        let cache = Cache::new(options)?;
+        let cache = new_cache(arrival, memory_bytes)?;
         Ok((self.make(name, false, Some(&cache))?, cache))
     }
+}
+
+/// An empty cache, which transcodes when it is told to.
+fn new_cache(arrival: Arrival, memory_bytes: u64) -> Result<Cache, Failure> {
+    let (transcoders, queue_cells) = (0, usize::MAX);
+    Ok(Cache::new(CacheOptions { memory_bytes, arrival, transcoders, queue_cells, ..CacheOptions::default() })?)
 }
 
 /// Systems behind caches, which have run the query once.
@@ -174,7 +211,7 @@ impl Caches {
         let (arrow, arrow_cache) = systems.make_cached("Arrow", Arrival::Arrays, UNLIMITED_BYTES)?;
         let (blocks, block_cache) = systems.make_cached("Entasis", Arrival::Pages, UNLIMITED_BYTES)?;
         for (system, times) in [&plain[0], &plain[1], &arrow, &blocks].into_iter().zip(times) {
-            times.push(check.run(system)?);
+            times.push(check.run(system)?.cpu);
         }
         Ok(Self { arrow, arrow_cache, blocks, block_cache })
     }
@@ -189,7 +226,7 @@ fn measure(
 ) -> Result<Figures, Failure> {
     // The file's bytes are in the system's memory from here on, for everyone.
     let expected = plain[0].run(sql)?;
-    let mut check = Check { sql, plain: &plain[0], expected: Answers::of(&expected), worst: Agreement::Equal };
+    let mut check = Check::of(sql, &plain[0], &expected);
     let mut firsts = [const { Vec::<f64>::new() }; 4];
     for _ in 1..arguments.rounds {
         Caches::first_run(systems, &mut check, &mut firsts)?;
@@ -198,7 +235,7 @@ fn measure(
     let [parquet_first, pushdown_first, arrow_cold, cold] = firsts.map(|runs| Interval::of(runs.into_iter()).median);
     let queued = block_cache.statistics().queued_cells;
     let half = transcode(&block_cache, queued / 2);
-    let warming = check.run(&blocks)?;
+    let warming = check.run(&blocks)?.cpu;
     let transcoding = half + transcode(&block_cache, usize::MAX);
     check.run(&blocks)?;
     check.run(&arrow)?;
@@ -259,9 +296,13 @@ struct Check<'a> {
     worst: Agreement,
 }
 
-impl Check<'_> {
-    /// Runs the query, and says what CPU time it took.
-    fn run(&mut self, system: &Contender) -> Result<f64, Failure> {
+impl<'a> Check<'a> {
+    fn of(sql: &'a str, plain: &'a Contender, expected: &Run) -> Self {
+        Self { sql, plain, expected: Answers::of(expected), worst: Agreement::Equal }
+    }
+
+    /// Runs the query, and says what time it took.
+    fn run(&mut self, system: &Contender) -> Result<Run, Failure> {
         let run = system.run(self.sql)?;
         let agreement = self.expected.agreement(&Answers::of(&run), || {
             let keys = |system: &Contender| -> Result<Option<Answers>, Failure> {
@@ -272,7 +313,7 @@ impl Check<'_> {
         if agreement == Agreement::Different || self.worst == Agreement::Equal {
             self.worst = agreement;
         }
-        Ok(run.cpu)
+        Ok(run.without_rows())
     }
 }
 
