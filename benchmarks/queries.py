@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Queries on Entasis beside other engines and formats: DataFusion on Parquet, DuckDB on Parquet and on Vortex.
+"""Queries on Entasis beside other engines and formats: DataFusion on Parquet and on Vortex, DuckDB on Parquet and on Vortex.
 
     cargo build --release -p entasis-cli
     python -m venv peers && peers/bin/pip install -r benchmarks/requirements.txt
@@ -7,7 +7,8 @@
 
 Each Parquet file of the folder is a table, and is converted to the other formats with their default settings. The file
 with the queries has one after the other, each ended by a semicolon at the end of a line; what isn't a query, such as
-CREATE VIEW, is carried out first. `--duckdb` names a file with the same queries in DuckDB's dialect, where that
+CREATE VIEW, is carried out first. `--vortex-sql` names the program of benchmarks/vortex-sql, which is Vortex in the same
+DataFusion; without it that is left out. `--duckdb` names a file with the same queries in DuckDB's dialect, where that
 differs. Answers are compared first, as sets of rows, floats to nine digits; where a limit cuts rows that are alike, as
 many rows must come. Then the contenders take turns, and medians of CPU time count, planning included. A contender that
 can't answer a query is reported, and counts for nothing in it.
@@ -86,6 +87,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("queries", type=Path, help="the queries, in DataFusion's dialect")
     parser.add_argument("--duckdb", type=Path, help="the same queries in DuckDB's dialect")
     parser.add_argument("--entasis", type=Path, required=True, help="the program `entasis`, with SQL")
+    parser.add_argument("--vortex-sql", type=Path, help="the program of benchmarks/vortex-sql: Vortex in DataFusion")
     parser.add_argument("--only", type=int, nargs="*", default=[], help="only these queries, counted from 1")
     parser.add_argument("--rounds", type=int, default=7, help="rounds in which all take turns (7)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (2)")
@@ -137,12 +139,28 @@ def open_contenders(
                 [arguments.entasis, "convert", path, stored[path.stem]], check=True, stdout=subprocess.DEVNULL
             )
     parquet = {path.stem: path for path in tables}
+    command = [arguments.entasis, "sql", "--format", "arrow", "--threads", str(arguments.threads)]
     pushed = ["SET datafusion.execution.parquet.pushdown_filters = true", *texts[0]]
     contenders = [
-        data_fusion("Entasis", arguments, "ENTASIS", stored, texts[0], texts[1]),
-        data_fusion("Parquet", arguments, "PARQUET", parquet, texts[0], texts[1]),
-        data_fusion("Parquet, pushed down", arguments, "PARQUET", parquet, pushed, texts[1]),
+        data_fusion("Entasis", command, "ENTASIS", stored, texts[0], texts[1]),
+        data_fusion("Parquet", command, "PARQUET", parquet, texts[0], texts[1]),
+        data_fusion("Parquet, pushed down", command, "PARQUET", parquet, pushed, texts[1]),
     ]
+    try:
+        import vortex
+    except ImportError as error:
+        print(f"Vortex was left out: {error}")
+        vortexes = {}
+    else:
+        vortexes = {path.stem: folder / f"{path.stem}.vortex" for path in tables}
+        for path in tables:
+            if not (target := vortexes[path.stem]).exists():
+                with pyarrow.parquet.ParquetFile(path) as file:
+                    batches = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+                    vortex.io.write(batches, str(target))
+    if vortexes and arguments.vortex_sql:
+        own = [arguments.vortex_sql, str(arguments.threads)]
+        contenders.append(data_fusion("Vortex, DataFusion", own, "VORTEX", vortexes, texts[0], texts[1]))
     try:
         import duckdb
     except ImportError as error:
@@ -165,31 +183,21 @@ def open_contenders(
         return Contender(name, other[1], ask, time.process_time, connection.close)
 
     contenders.append(duck("DuckDB, Parquet", parquet))
-    try:
-        import vortex
-    except ImportError as error:
-        print(f"Vortex was left out: {error}")
-        return contenders
-    for path in tables:
-        if not (target := folder / f"{path.stem}.vortex").exists():
-            with pyarrow.parquet.ParquetFile(path) as file:
-                batches = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
-                vortex.io.write(batches, str(target))
-    datasets = {path.stem: vortex.open(str(folder / f"{path.stem}.vortex")).to_dataset() for path in tables}
-    contenders.append(duck("DuckDB, Vortex", datasets))
+    if vortexes:
+        datasets = {table: vortex.open(str(path)).to_dataset() for table, path in vortexes.items()}
+        contenders.append(duck("DuckDB, Vortex", datasets))
     return contenders
 
 
 def data_fusion(
     name: str,
-    arguments: argparse.Namespace,
+    command: list[Any],
     stored_as: str,
     tables: dict[str, Path],
     first: list[str],
     queries: list[str],
 ) -> Contender:
     """DataFusion in a process of its own, which answers statement by statement with Arrow streams."""
-    command = [arguments.entasis, "sql", "--format", "arrow", "--threads", str(arguments.threads)]
     located = [
         f"CREATE EXTERNAL TABLE {table} STORED AS {stored_as} LOCATION '{tables[table].resolve()}'" for table in tables
     ]
