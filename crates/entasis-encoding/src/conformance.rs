@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::aggregate::check_aggregates;
 use crate::block::head::EncodedNode;
-use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::{
@@ -218,9 +218,7 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
         }
     }
     check_asking(block, expected, random);
-    let Aggregates { count, null_count, .. } = block.aggregate(&Selection::all(rows)).unwrap();
-    let nulls = expected.iter().filter(|cell| **cell == Cell::Null).count();
-    assert_eq!((count as usize, null_count as usize), (rows - nulls, nulls));
+    check_aggregates(block, expected, random);
 }
 
 /// Somebody else is asked what no node understands: of no more values than were announced.
