@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::aggregate::check_aggregates;
+use crate::aggregate::{check_aggregates, check_lent_aggregates};
 use crate::block::head::EncodedNode;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
@@ -250,6 +250,7 @@ fn every_encoding_keeps_every_value_on_every_path() {
                 let nulls = case % 2 == 0;
                 let owned = Owned::generate(&physical, shape, rows, nulls, &mut random);
                 let expected = cells_of_column(&owned.column());
+                check_lent_aggregates(&owned.column(), &expected, &physical);
                 for encoding in REGISTRY {
                     let column = owned.column();
                     let node = match Encoder::forcing(&options, encoding.id()).root(&column) {

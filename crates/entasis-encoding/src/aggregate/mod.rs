@@ -5,6 +5,7 @@
 //! decimals are reduced as their integers, and nulls are counted by the bits that say which they are. What has no better way is decoded,
 //! a few vectors at a time, and reduced then.
 
+mod lent;
 mod living;
 mod reduction;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use crate::{Block, Physical, VECTOR_ROWS};
 pub(crate) use living::Living;
 pub(crate) use reduction::{Reduction, aggregate_decoded};
 #[cfg(test)]
-pub(crate) use tests::{check_aggregates, naive};
+pub(crate) use tests::{check_aggregates, check_lent_aggregates, naive};
 
 /// What is wanted of values, beside how many they are: nobody pays for what isn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -160,7 +161,7 @@ impl Block {
         reduction: &mut Reduction<'_>,
     ) -> Result<()> {
         let rows: Vec<u32> = alive.map(|row| (first + row) as u32).collect();
-        let mut values = Decoded::new(self.physical(), BytesForm::Views);
+        let mut values = Decoded::new(self.physical(), BytesForm::Offsets32);
         self.root().get(self.body(), &rows, &mut values)?;
         reduction.decoded(&mut values, Living::All(rows.len()));
         Ok(())

@@ -179,7 +179,7 @@ impl<'r> Reduction<'r> {
     }
 
     /// Counts in booleans that are alive.
-    fn bits(&mut self, bits: Bits<'_>, alive: Living<'_>) {
+    pub fn bits(&mut self, bits: Bits<'_>, alive: Living<'_>) {
         let ones = match alive {
             Living::All(_) => bits.count_ones(),
             Living::Some(_) => alive.and(bits).bits().count_ones(),
@@ -189,13 +189,14 @@ impl<'r> Reduction<'r> {
     }
 
     /// Counts in byte strings that are alive.
-    fn strings(&mut self, strings: &DecodedBytes, alive: Living<'_>) {
+    pub fn strings<S: Strings + ?Sized>(&mut self, strings: &S, alive: Living<'_>) {
         self.count(alive.count());
         if !self.needs_range() {
             return;
         }
-        let prefix_of = |row: usize| strings.with(row, prefix);
-        let is_less = |row: usize, other: usize| strings.with(row, |row| strings.with(other, |other| row < other));
+        let prefix_of = |row: usize| strings.with_string(row, prefix);
+        let is_less =
+            |row: usize, other: usize| strings.with_string(row, |row| strings.with_string(other, |other| row < other));
         // Most are told apart by their first bytes.
         let Some(first) = alive.iter().next() else { return };
         let (mut min, mut max) = ((prefix_of(first), first), (prefix_of(first), first));
@@ -208,7 +209,7 @@ impl<'r> Reduction<'r> {
                 max = (prefix, row);
             }
         }
-        let scalar = |row: usize| Scalar::Bytes(strings.with(row, <[u8]>::to_vec));
+        let scalar = |row: usize| Scalar::Bytes(strings.with_string(row, <[u8]>::to_vec));
         self.range(|| Some((scalar(min.1), scalar(max.1))));
     }
 
@@ -283,6 +284,24 @@ impl<'r> Reduction<'r> {
     }
 }
 
+/// Byte strings by number, in whatever form.
+pub(crate) trait Strings {
+    /// What `of` makes of string `row`.
+    fn with_string<R>(&self, row: usize, of: impl FnOnce(&[u8]) -> R) -> R;
+}
+
+impl Strings for DecodedBytes {
+    fn with_string<R>(&self, row: usize, of: impl FnOnce(&[u8]) -> R) -> R {
+        self.with(row, of)
+    }
+}
+
+impl Strings for [&[u8]] {
+    fn with_string<R>(&self, row: usize, of: impl FnOnce(&[u8]) -> R) -> R {
+        of(self[row])
+    }
+}
+
 /// Least and greatest of some lanes, and how many of them aren't NaN.
 struct LaneRange<T> {
     ends: Option<(T, T)>,
@@ -335,7 +354,7 @@ pub(crate) fn aggregate_decoded<N: Node + ?Sized>(
         out.count(alive.count());
         return Ok(());
     }
-    let mut values = out.work.scratch.take(out.physical, BytesForm::Views);
+    let mut values = out.work.scratch.take(out.physical, BytesForm::Offsets32);
     for piece in grains(rows.clone(), node.grain_rows().max(DECODED_ROWS)) {
         let alive = alive.slice(piece.start - rows.start, piece.len());
         if alive.count() == 0 {

@@ -276,9 +276,6 @@ macro_rules! with_codes {
     };
 }
 
-/// Codes of lanes are counted if there are at least so many rows for each value.
-const COUNTED_SHARE: usize = 8;
-
 #[derive(Debug)]
 struct Codes {
     code_type: Fixed,
@@ -325,34 +322,60 @@ impl Codes {
         self.codes.filter(body, rows, &codes, work, out)
     }
 
-    /// Reduces each value as often as living rows have its code.
-    fn aggregate(&self, body: &Body, rows: &Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+    /// Reduces each value as often as living rows have its code, if codes are encoded as runs or if they are to be counted; else, and if there are
+    /// more values than rows, false.
+    fn aggregate(
+        &self,
+        body: &Body,
+        rows: &Range<usize>,
+        alive: Living<'_>,
+        counted: bool,
+        out: &mut Reduction<'_>,
+    ) -> Result<bool> {
+        if self.values.count > rows.len() {
+            return Ok(false);
+        }
         let mut counts = vec![0; self.values.count];
-        if let Some((ends, codes)) = self.runs(body, rows)? {
-            let living = living_in_runs(&ends, rows, alive)?;
-            let count_one =
-                |(code, rows): (usize, u32)| counts.get_mut(code).map(|count| *count += rows).ok_or_else(bad_code);
-            with_codes!(codes, codes => codes.iter().map(|&code| code as usize).zip(living).try_for_each(count_one))?;
-        } else {
-            let mut codes = out.work.scratch.take(&Physical::Fixed(self.code_type), BytesForm::Offsets32);
-            for piece in grains(rows.clone(), self.codes.grain_rows().max(DECODED_ROWS)) {
-                let alive = alive.slice(piece.start - rows.start, piece.len());
-                if alive.count() == 0 {
-                    continue;
-                }
-                codes.clear();
-                out.work.reduced_values += piece.len() as u64;
-                self.codes.decode(body, piece, &mut codes)?;
-                if let Living::Some(bits) = alive {
-                    with_decoded_lanes!(&mut codes.values, codes => simd::compact(codes, bits), ());
-                }
-                if !with_codes!(codes, codes => simd::count_codes(codes, &mut counts)) {
-                    return Err(bad_code());
-                }
+        match self.runs(body, rows)? {
+            Some((ends, codes)) => {
+                let living = living_in_runs(&ends, rows, alive)?;
+                let count =
+                    |(code, rows): (usize, u32)| counts.get_mut(code).map(|count| *count += rows).ok_or_else(bad_code);
+                with_codes!(codes, codes => codes.iter().map(|&code| code as usize).zip(living).try_for_each(count))?;
             }
-            out.work.scratch.give_back(codes);
+            None if counted => self.count_codes(body, rows, alive, &mut counts, out)?,
+            None => return Ok(false),
         }
         out.weighted(self.values.lanes_or_views(body)?, &counts);
+        Ok(true)
+    }
+
+    /// Adds how many living rows have each code.
+    fn count_codes(
+        &self,
+        body: &Body,
+        rows: &Range<usize>,
+        alive: Living<'_>,
+        counts: &mut [u32],
+        out: &mut Reduction<'_>,
+    ) -> Result<()> {
+        let mut codes = out.work.scratch.take(&Physical::Fixed(self.code_type), BytesForm::Offsets32);
+        for piece in grains(rows.clone(), self.codes.grain_rows().max(DECODED_ROWS)) {
+            let alive = alive.slice(piece.start - rows.start, piece.len());
+            if alive.count() == 0 {
+                continue;
+            }
+            codes.clear();
+            out.work.reduced_values += piece.len() as u64;
+            self.codes.decode(body, piece, &mut codes)?;
+            if let Living::Some(bits) = alive {
+                with_decoded_lanes!(&mut codes.values, codes => simd::compact(codes, bits), ());
+            }
+            if !with_codes!(codes, codes => simd::count_codes(codes, counts)) {
+                return Err(bad_code());
+            }
+        }
+        out.work.scratch.give_back(codes);
         Ok(())
     }
 
@@ -462,11 +485,11 @@ impl<T: LaneAccess> Node for LaneDictionary<T> {
     }
 
     fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
-        // Many lanes are sooner looked up than their codes counted.
-        if self.0.values.count * COUNTED_SHARE > rows.len() {
-            return aggregate_decoded(self, body, rows, alive, out);
+        // Lanes are sooner looked up than their codes counted.
+        if self.0.aggregate(body, &rows, alive, false, out)? {
+            return Ok(());
         }
-        self.0.aggregate(body, &rows, alive, out)
+        aggregate_decoded(self, body, rows, alive, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -593,11 +616,10 @@ impl Node for StringDictionary {
     }
 
     fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
-        // Strings are compared once for each value, if these aren't more than the rows.
-        if self.0.values.count > rows.len() {
-            return aggregate_decoded(self, body, rows, alive, out);
+        if self.0.aggregate(body, &rows, alive, true, out)? {
+            return Ok(());
         }
-        self.0.aggregate(body, &rows, alive, out)
+        aggregate_decoded(self, body, rows, alive, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
