@@ -210,6 +210,32 @@ fn a_range_that_is_known_spares_blocks() {
     assert_eq!(metrics.aggregated_by_zones, 2 * 65_536);
 }
 
+/// Long strings make blocks of fewer rows, which don't end where the scan's steps do.
+#[test]
+fn blocks_that_lie_in_several_steps_are_counted_once() {
+    let rows = 150_000;
+    let thirds: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row % 3)));
+    let text = |row: i64| format!("{:06} {}", row * 7_919 % 150_001, "a long text ".repeat(25));
+    let texts: ArrayRef = Arc::new((0..rows).map(|row| (row % 10 != 0).then(|| text(row))).collect::<StringArray>());
+    let batch = RecordBatch::try_from_iter([("thirds", thirds), ("text", texts)]).unwrap();
+    let bytes = write(&batch.schema(), std::slice::from_ref(&batch), WriteOptions::default());
+    let reader = Reader::from_bytes(bytes).unwrap();
+    assert!(reader.column(1).unwrap().chunks[0].blocks.len() > 4);
+    let order = FloatOrder::default();
+    for (comparison, wanted) in [
+        (Comparison::Equal, Wanted { min: true, ..Wanted::COUNT }),
+        (Comparison::NotEqual, Wanted::ALL),
+        (Comparison::GreaterOrEqual, Wanted::COUNT),
+    ] {
+        let condition = Condition::column(0, Predicate::Compare(comparison, Scalar::Int(0), order));
+        let passing: Vec<usize> =
+            (0..rows).filter(|row| comparison.holds(Some((row % 3).cmp(&0)))).map(|row| row as usize).collect();
+        let request = ScanRequest { condition, projection: Projection::of_columns([1]), ..ScanRequest::default() };
+        let (found, _) = aggregated(&reader, request, &[wanted]);
+        assert_eq!(format!("{:?}", found[0]), format!("{:?}", oracle(batch.column(1), &passing, wanted)));
+    }
+}
+
 #[test]
 fn columns_that_have_no_aggregates_are_refused() {
     let inner = Field::new("inner", DataType::Int64, true);

@@ -1,8 +1,8 @@
 //! Many values to one: sums, the range of floats; and of many values those that are wanted.
 
 use super::level::{Kernel, Level, run_at};
-use crate::PackedLane;
 use crate::values::Bits;
+use crate::{Lane, PackedLane};
 
 /// The sum of `values`, as signed integers (of two's complement) if `is_signed`.
 pub fn sum<T: PackedLane>(values: &[T], is_signed: bool) -> i128 {
@@ -119,42 +119,89 @@ impl<T: PackedLane> Kernel for FloatRange<'_, T> {
 ///
 /// # Panics
 /// If there are more bits.
-pub fn compact<T: Copy>(values: &mut Vec<T>, bits: Bits<'_>) {
+pub fn compact<T: Lane>(values: &mut Vec<T>, bits: Bits<'_>) {
     compact_at(Level::detect(), values, bits);
 }
 
 /// [`compact`] at a given level.
-pub fn compact_at<T: Copy>(level: Level, values: &mut Vec<T>, bits: Bits<'_>) {
-    let count = run_at(level, Compact { values: &mut values[..bits.len()], bits });
+pub fn compact_at<T: Lane>(level: Level, values: &mut Vec<T>, bits: Bits<'_>) {
+    let level = level.or_scalar();
+    let found = &mut values[..bits.len()];
+    let mut count = 0;
+    for row in (0..found.len()).step_by(64) {
+        let word = bits.word(row);
+        if found.len() - row >= 64 {
+            count += compact_word(level, found, count, row, word);
+            continue;
+        }
+        let mut left = word;
+        while left != 0 {
+            found[count] = found[row + left.trailing_zeros() as usize];
+            count += 1;
+            left &= left - 1;
+        }
+    }
     values.truncate(count);
 }
 
-struct Compact<'a, T> {
-    values: &'a mut [T],
-    bits: Bits<'a>,
-}
-
-impl<T: Copy> Kernel for Compact<'_, T> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run(self) -> usize {
-        let mut count = 0;
-        for row in (0..self.values.len()).step_by(64) {
-            let mut word = self.bits.word(row);
-            if word == u64::MAX {
-                self.values.copy_within(row..row + 64, count);
-                count += 64;
-                continue;
-            }
-            while word != 0 {
-                self.values[count] = self.values[row + word.trailing_zeros() as usize];
-                count += 1;
-                word &= word - 1;
+/// Moves those of 64 values from `row` on whose bit is set to `count`, which isn't behind `row`, and says how many they are.
+#[inline(always)]
+fn compact_word<T: Lane>(level: Level, values: &mut [T], count: usize, row: usize, word: u64) -> usize {
+    assert!(count <= row && row + 64 <= values.len(), "64 values from {row}");
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 {
+        let at = values.as_mut_ptr();
+        // SAFETY: there are 64 lanes of this width from `row`, which isn't before `count`, and the processor has the level.
+        unsafe {
+            let (to, from) = (at.add(count), at.add(row));
+            match T::BYTES {
+                1 => return x86::compact_8(to.cast(), from.cast(), word),
+                2 => return x86::compact_16(to.cast(), from.cast(), word),
+                4 => return x86::compact_32(to.cast(), from.cast(), word),
+                8 => return x86::compact_64(to.cast(), from.cast(), word),
+                _ => {}
             }
         }
-        count
     }
+    let _ = level;
+    let (mut kept, mut left) = (0, word);
+    while left != 0 {
+        values[count + kept] = values[row + left.trailing_zeros() as usize];
+        kept += 1;
+        left &= left - 1;
+    }
+    kept
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    /// A function for lanes of one width: moves those of 64 whose bit is set, back to back, and says how many they are.
+    macro_rules! compact {
+        ($name:ident, $lane:ty, $lanes:literal, $mask:ty, $load:ident, $compress:ident, $store:ident) => {
+            /// # Safety
+            /// There are 64 lanes at `from`, and as many may be written at `to`, which isn't behind `from`. The processor has AVX-512 F, BW
+            /// and VBMI2.
+            #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+            pub(super) unsafe fn $name(to: *mut $lane, from: *const $lane, word: u64) -> usize {
+                let mut kept = 0;
+                for part in 0..64 / $lanes {
+                    let mask = (word >> (part * $lanes)) as $mask;
+                    // SAFETY: as the caller says. What is written ends before the lanes that are still to be read: as many as were kept, and a
+                    // register's from there, are at most those that were read.
+                    unsafe { $store(to.add(kept), $compress(mask, $load(from.add(part * $lanes)))) };
+                    kept += mask.count_ones() as usize;
+                }
+                kept
+            }
+        };
+    }
+
+    compact!(compact_8, i8, 64, u64, _mm512_loadu_epi8, _mm512_maskz_compress_epi8, _mm512_storeu_epi8);
+    compact!(compact_16, i16, 32, u32, _mm512_loadu_epi16, _mm512_maskz_compress_epi16, _mm512_storeu_epi16);
+    compact!(compact_32, i32, 16, u16, _mm512_loadu_epi32, _mm512_maskz_compress_epi32, _mm512_storeu_epi32);
+    compact!(compact_64, i64, 8, u8, _mm512_loadu_epi64, _mm512_maskz_compress_epi64, _mm512_storeu_epi64);
 }
 
 /// Adds to `counts[code]` the number of its codes. False if a code lies beyond them; what was counted is unspecified then.

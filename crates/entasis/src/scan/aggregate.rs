@@ -18,8 +18,15 @@ use crate::{
 /// What is known of a column once zones have been asked, and what only its blocks can tell.
 struct Asked {
     found: Aggregates,
-    /// Blocks that have to be read, and what is wanted of each.
-    blocks: Vec<(usize, Wanted)>,
+    /// Parts of blocks that have to be read, and what is wanted of each.
+    blocks: Vec<(PartPlace, Wanted)>,
+}
+
+/// A block's number in its chunk, and the vector in it that begins the part.
+type PartPlace = (usize, usize);
+
+fn place_of(part: &BlockPart<'_>) -> PartPlace {
+    (part.block, part.at)
 }
 
 impl Scan {
@@ -104,9 +111,9 @@ impl Scan {
 }
 
 impl Asked {
-    /// What has to be read of a block, if it has to be read.
+    /// What is wanted of a part of a block, if it has to be read.
     fn wanted_of(&self, part: &BlockPart<'_>) -> Option<Wanted> {
-        self.blocks.iter().find(|(block, _)| *block == part.block).map(|(_, wanted)| *wanted)
+        self.blocks.iter().find(|(place, _)| *place == place_of(part)).map(|(_, wanted)| *wanted)
     }
 
     /// Takes what the zone of a part's block tells of its living rows, notes what it doesn't, and says how many rows it told everything of.
@@ -130,26 +137,34 @@ impl Asked {
             nulls if nulls == block_rows => Some(alive),
             nulls => is_whole.then_some(nulls),
         };
+        let wants_ends = wanted.min || wanted.max;
         // How many of the living values are NaN only the block itself can tell, unless all live.
-        let knows_nans = is_whole || zone.nan_count == 0 || !(wanted.min || wanted.max);
-        let Some(null_count) = nulls.filter(|_| needed == Wanted::COUNT && knows_nans) else {
-            // What the zone knows exactly isn't looked for once more, but for NaNs, which are counted where ends are wanted.
-            self.blocks.push((part.block, wanted));
+        if wants_ends && zone.nan_count > 0 && !is_whole {
+            self.blocks.push((place_of(part), wanted));
             return 0;
-        };
+        }
         let end = |is_wanted: bool, bound: &Option<Bound>| {
             bound.as_ref().filter(|_| is_wanted && is_known(bound)).map(|bound| scalar(&bound.value))
         };
-        let nan_count = if wanted.min || wanted.max { zone.nan_count } else { 0 };
         self.found.merge(Aggregates {
-            count: alive - null_count,
-            null_count,
-            nan_count,
+            // Who looks for an end counts them, too.
+            nan_count: if wants_ends && !needed.min && !needed.max { zone.nan_count } else { 0 },
             min: end(wanted.min, &zone.min),
             max: end(wanted.max, &zone.max),
-            sum: (wanted.sum && has_sum).then(|| zone.sum.filter(|_| has_values).unwrap_or(0)),
+            sum: (wanted.sum && has_sum && !needed.sum).then(|| zone.sum.filter(|_| has_values).unwrap_or(0)),
+            ..Aggregates::default()
         });
-        alive
+        match nulls {
+            Some(null_count) if needed == Wanted::COUNT => {
+                self.found.count += alive - null_count;
+                self.found.null_count += null_count;
+                alive
+            }
+            _ => {
+                self.blocks.push((place_of(part), needed));
+                0
+            }
+        }
     }
 
     /// Whether no value of a block can lie below the least, or above the greatest, that is known.
