@@ -7,7 +7,7 @@ mod common;
 use std::{path::Path, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int16Array, Int32Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int16Array, Int32Array,
     Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array, types::Int32Type,
 };
 use common::{plan, session, text, write};
