@@ -84,7 +84,8 @@ impl Aggregates {
         self.nan_count += other.nan_count;
         self.widen(other.min, other.max);
         if let Some(sum) = other.sum {
-            *self.sum.get_or_insert(0) += sum;
+            // Whoever made up a sum may have made up a large one.
+            self.sum = Some(self.sum.unwrap_or(0).wrapping_add(sum));
         }
     }
 

@@ -140,7 +140,7 @@ impl<'r> Reduction<'r> {
     }
 
     fn add(&mut self, sum: i128) {
-        *self.found.sum.get_or_insert(0) += sum;
+        self.found.sum = Some(self.found.sum.unwrap_or(0).wrapping_add(sum));
     }
 
     /// Widens the range, if one is wanted.

@@ -138,8 +138,10 @@ impl Asked {
             nulls => is_whole.then_some(nulls),
         };
         let wants_ends = wanted.min || wanted.max;
-        // How many of the living values are NaN only the block itself can tell, unless all live.
-        if wants_ends && zone.nan_count > 0 && !is_whole {
+        // Of more nulls and NaNs than rows nothing is believed. How many of the living values are NaN only the block itself can tell, unless
+        // all live.
+        let is_sound = zone.null_count.saturating_add(zone.nan_count) <= block_rows;
+        if !is_sound || wants_ends && zone.nan_count > 0 && !is_whole {
             self.blocks.push((place_of(part), wanted));
             return 0;
         }
@@ -149,8 +151,8 @@ impl Asked {
         self.found.merge(Aggregates {
             // Who looks for an end counts them, too.
             nan_count: if wants_ends && !needed.min && !needed.max { zone.nan_count } else { 0 },
-            min: end(wanted.min, &zone.min),
-            max: end(wanted.max, &zone.max),
+            min: end(wanted.min && has_ends, &zone.min),
+            max: end(wanted.max && has_ends, &zone.max),
             sum: (wanted.sum && has_sum && !needed.sum).then(|| zone.sum.filter(|_| has_values).unwrap_or(0)),
             ..Aggregates::default()
         });
