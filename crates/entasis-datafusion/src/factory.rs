@@ -10,11 +10,13 @@ use datafusion::{
         file_format::{FileFormat, FileFormatFactory},
         listing_table_factory::ListingTableFactory,
     },
+    execution::SessionStateBuilder,
     logical_expr::CreateExternalTable,
     prelude::SessionContext,
 };
 
 use crate::{
+    aggregate::{AnswerAggregates, RULE},
     format::{EXTENSION, EntasisFormat},
     opened::FileCache,
     options::FormatOptions,
@@ -22,7 +24,7 @@ use crate::{
 };
 
 /// Registers `.ent` files with a session: `STORED AS ENTASIS` (or `ENT`), `COPY … TO 'x.ent'`, and, where the session
-/// has URL tables enabled, `FROM 'x.ent'`. The session's cache of listings is switched off, for it would hide files
+/// has URL tables enabled, `FROM 'x.ent'`. Aggregates of all rows of such files are answered by their scans. The session's cache of listings is switched off, for it would hide files
 /// that were overwritten.
 pub fn register(context: &SessionContext) -> Result<()> {
     if let Some(listings) = context.runtime_env().cache_manager.get_list_files_cache() {
@@ -31,6 +33,10 @@ pub fn register(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     let mut state = state.write();
     state.register_file_format(Arc::new(<EntasisFormatFactory as Default>::default()), true)?;
+    if state.physical_optimizers().iter().all(|rule| rule.name() != RULE) {
+        let rule = Arc::new(AnswerAggregates);
+        *state = SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rule(rule).build();
+    }
     for name in ["ENTASIS", "ENT"] {
         state.table_factories_mut().insert(name.to_owned(), Arc::new(EntasisTableFactory::default()));
     }

@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod aggregate;
 mod asked;
 #[cfg(feature = "cache")]
 mod cached;

@@ -28,6 +28,9 @@ pub(crate) const SCAN: Counts<ScanMetrics> = &[
     ("values_decoded_for_predicates", |metrics| metrics.decoded_values),
     ("values_asked_for_expressions", |metrics| metrics.asked_values),
     ("rows_asked_for_expressions", |metrics| metrics.evaluated_rows),
+    ("values_aggregated_by_zones", |metrics| metrics.aggregated_by_zones),
+    ("values_aggregated_encoded", |metrics| metrics.aggregated_encoded),
+    ("values_decoded_for_aggregates", |metrics| metrics.aggregated_decoded),
     ("requests", |metrics| metrics.requests),
     ("bytes_scanned", |metrics| metrics.bytes_read),
 ];

@@ -15,7 +15,9 @@ use datafusion::{
     object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore},
 };
 use entasis::{
-    AsyncReader, AsyncScan, Condition, ReadLimits, Reader, Scan, ScanRequest, SortColumn, scan::ScanMetrics,
+    AsyncReader, AsyncScan, Condition, ReadLimits, Reader, Scan, ScanRequest, SortColumn,
+    encoding::{Aggregates, Wanted},
+    scan::ScanMetrics,
     source::FileSource,
 };
 use tokio::sync::OnceCell;
@@ -178,6 +180,15 @@ impl FileScan {
             FileScan::Remote(scan) => scan.next().await,
         };
         next.transpose().map_err(external)
+    }
+
+    /// Counts rows that pass into `into`; false if none are left.
+    pub async fn aggregate(&mut self, wanted: &[Wanted], into: &mut [Aggregates]) -> Result<bool> {
+        let more = match self {
+            FileScan::Local(scan) => scan.aggregate(wanted, into),
+            FileScan::Remote(scan) => scan.aggregate(wanted, into).await,
+        };
+        more.map_err(external)
     }
 
     /// Asks the rows to come for another condition.

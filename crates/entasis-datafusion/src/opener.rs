@@ -15,10 +15,15 @@ use datafusion::{
     physical_expr::PhysicalExpr,
     physical_plan::metrics::ExecutionPlanMetricsSet,
 };
-use entasis::{ScanRequest, scan::ScanMetrics};
+use entasis::{
+    ScanRequest,
+    encoding::{Aggregates, Wanted},
+    scan::ScanMetrics,
+};
 use futures::{StreamExt, stream::BoxStream};
 
 use crate::{
+    aggregate::{Function, Term},
     asked::{Asked, project},
     memory::held_bytes,
     metrics::{Counters, SCAN},
@@ -47,16 +52,37 @@ impl FileOpener for EntasisOpener {
     }
 }
 
+/// What a file says to aggregates.
+pub(crate) enum Answer {
+    /// What each takes from the file, and what was found of it.
+    Found(Vec<(Term, Aggregates)>),
+    /// Rows that only the engine can aggregate.
+    Rows(BoxStream<'static, Result<RecordBatch>>),
+}
+
+/// A file that is open, and what is asked of it in its own terms.
+struct Prepared {
+    opened: Arc<OpenFile>,
+    physical: SchemaRef,
+    /// The plan's columns, on those of the file.
+    columns: Vec<Arc<dyn PhysicalExpr>>,
+    needed: Needed,
+    translation: Translation,
+    request: ScanRequest,
+    /// Which version of the predicate the request has; 0 for one that never changes.
+    generation: u64,
+    held: Option<MemoryReservation>,
+}
+
 impl EntasisOpener {
-    async fn open_file(self, file: PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    async fn prepare(&self, file: &PartitionedFile) -> Result<Prepared> {
         let opened = self.files.open(&self.store, &file.object_meta).await?;
         let strings = strings_of(self.asked.table.file_schema());
         let physical = Arc::new(read_schema(opened.schema(), strings));
-        let columns = self.asked.adapt_projection(&file, &physical)?;
-        let predicate = self.asked.predicate_now(&file, &physical)?;
+        let columns = self.asked.adapt_projection(file, &physical)?;
+        let predicate = self.asked.predicate_now(file, &physical)?;
         let touched = Needed::of(columns.iter().chain(&predicate), &physical).projection();
         let needed = Needed::of(&columns, &physical);
-        let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
         let rows = match &file.range {
             Some(range) => rows_of(range, file.object_meta.size, opened.row_group_rows()),
             None => 0..opened.rows(),
@@ -79,6 +105,17 @@ impl EntasisOpener {
             batch_rows: self.asked.batch_rows,
             strings,
         };
+        Ok(Prepared { opened, physical, columns, needed, translation, request, generation, held })
+    }
+
+    async fn open_file(self, file: PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let prepared = self.prepare(&file).await?;
+        self.read(file, prepared).await
+    }
+
+    async fn read(self, file: PartitionedFile, prepared: Prepared) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let Prepared { opened, physical, columns, needed, translation, request, generation, held } = prepared;
+        let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
         let scan = opened.scan(request).await?;
         let counters = Counters::new(SCAN, &self.metrics, self.partition);
         let reading = Reading {
@@ -98,7 +135,47 @@ impl EntasisOpener {
         });
         Ok(batches.boxed())
     }
+
+    /// What the file says to `functions`, each of one of the columns that are asked for.
+    pub async fn answer(self, file: PartitionedFile, functions: &[Function]) -> Result<Answer> {
+        let prepared = self.prepare(&file).await?;
+        let terms = functions.iter().zip(&prepared.columns);
+        let terms: Option<Vec<Term>> =
+            terms.map(|(function, column)| function.term(column, &prepared.physical)).collect();
+        let Some(terms) = terms else { return Ok(Answer::Rows(self.read(file, prepared).await?)) };
+        let Prepared { opened, request, held: _held, .. } = prepared;
+        let columns: Vec<usize> =
+            request.projection.selected().unwrap_or_default().iter().map(|selected| selected.column).collect();
+        let wanted_of = |column: &usize| {
+            let asked = functions.iter().zip(&terms).filter(|(_, term)| term.index() == Some(*column));
+            asked.fold(Wanted::COUNT, |wanted, (function, _)| wanted.or(function.wanted()))
+        };
+        let wanted: Vec<Wanted> = columns.iter().map(wanted_of).collect();
+        let mut found = vec![Aggregates::default(); columns.len()];
+        let mut scan = opened.scan(ScanRequest { batch_rows: AGGREGATED_ROWS, ..request }).await?;
+        let mut counters = Counters::new(SCAN, &self.metrics, self.partition);
+        loop {
+            let more = scan.aggregate(&wanted, &mut found).await;
+            counters.set(&scan.metrics());
+            // Bytes of another file may be why it can't be read.
+            opened.check_version()?;
+            if !more? {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let rows = Aggregates { count: scan.metrics().rows_passed, ..Aggregates::default() };
+        let found_of = |term: Term| {
+            let place = columns.iter().position(|&column| Some(column) == term.index());
+            let found = place.map_or_else(|| rows.clone(), |place| found[place].clone());
+            (term, found)
+        };
+        Ok(Answer::Found(terms.into_iter().map(found_of).collect()))
+    }
 }
+
+/// Rows that aggregates look through at a time.
+const AGGREGATED_ROWS: usize = entasis::encoding::BLOCK_ROWS;
 
 /// A file that is being read.
 struct Reading {

@@ -84,6 +84,65 @@ impl EntasisSource {
         self
     }
 
+    /// Whether files are `.ent` files.
+    pub(crate) fn reads_ent(&self) -> bool {
+        matches!(self.files, Files::Ent(_))
+    }
+
+    /// The columns and expressions that come out.
+    pub(crate) fn projected(&self) -> &ProjectionExprs {
+        &self.projection
+    }
+
+    /// The table's columns, those of folders behind those of files.
+    pub(crate) fn table(&self) -> &TableSchema {
+        &self.table
+    }
+
+    /// An opener of `.ent` files of which other columns are asked than the plan's.
+    ///
+    /// # Errors
+    /// An internal one of sources of other files.
+    pub(crate) fn ent_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        projection: &ProjectionExprs,
+        batch_rows: usize,
+        partition: usize,
+    ) -> Result<EntasisOpener> {
+        match &self.files {
+            Files::Ent(files) => Ok(self.opener(files, store, self.asked(config, projection, batch_rows)?, partition)),
+            #[cfg(feature = "cache")]
+            Files::Parquet(_) => Err(datafusion::common::internal_datafusion_err!("files that aren't .ent files")),
+        }
+    }
+
+    fn opener(
+        &self,
+        files: &Arc<FileCache>,
+        store: Arc<dyn ObjectStore>,
+        asked: Asked,
+        partition: usize,
+    ) -> EntasisOpener {
+        let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
+        EntasisOpener { files: files.clone(), store, asked, metrics, memory, partition }
+    }
+
+    fn asked(&self, config: &FileScanConfig, projection: &ProjectionExprs, batch_rows: usize) -> Result<Asked> {
+        let adapters = config.expr_adapter_factory.clone();
+        Ok(Asked {
+            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            table: self.table.clone(),
+            projection: projection.clone(),
+            output: Arc::new(projection.project_schema(self.table.table_schema())?),
+            batch_rows,
+            predicate: self.predicate.clone(),
+            predicates: self.predicates,
+            limit: config.limit,
+        })
+    }
+
     /// The source with a pool to which it accounts for the blocks that it holds.
     pub fn with_memory_pool(mut self, memory: Arc<dyn MemoryPool>) -> Self {
         self.memory = Some(memory);
@@ -104,25 +163,15 @@ impl FileSource for EntasisSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let adapters = config.expr_adapter_factory.clone();
-        let asked = Asked {
-            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
-            table: self.table.clone(),
-            projection: self.projection.clone(),
-            output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
-            batch_rows: self.batch_rows,
-            predicate: self.predicate.clone(),
-            predicates: self.predicates,
-            limit: config.limit,
-        };
-        let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
         Ok(match &self.files {
             Files::Ent(files) => {
-                let files = files.clone();
-                Arc::new(EntasisOpener { files, store, asked, metrics, memory, partition })
+                let asked = self.asked(config, &self.projection, self.batch_rows)?;
+                Arc::new(self.opener(files, store, asked, partition))
             }
             #[cfg(feature = "cache")]
             Files::Parquet(cache) => {
+                let asked = self.asked(config, &self.projection, self.batch_rows)?;
+                let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
                 let (cache, url) = (cache.clone(), config.object_store_url.as_str().into());
                 Arc::new(CachedOpener { cache, store, url, asked, metrics, memory, partition })
             }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SortOptions, TimeUnit};
 use datafusion::{
+    arrow::datatypes::i256,
     common::{ColumnStatistics, Result, ScalarValue, Statistics, stats::Precision},
     physical_expr::{LexOrdering, PhysicalSortExpr, expressions::Column},
 };
 use entasis::{
     BlockRef, ColumnRecord,
+    encoding::Scalar,
     zone::{Bound, ZoneValue},
 };
 use half::f16;
@@ -149,6 +151,19 @@ fn scalar(value: &ZoneValue, data_type: &DataType) -> Option<ScalarValue> {
         (ZoneValue::Bytes(bytes), DataType::BinaryView) => S::BinaryView(Some(bytes.clone())),
         _ => return None,
     })
+}
+
+/// A value of a block as one of `data_type`; `None` for types that have no order here.
+pub(crate) fn value_of(value: &Scalar, data_type: &DataType) -> Option<ScalarValue> {
+    let value = match value {
+        Scalar::Bool(value) => ZoneValue::Bool(*value),
+        Scalar::Int(value) if data_type.is_unsigned_integer() => ZoneValue::UInt(u64::try_from(*value).ok()?),
+        Scalar::Int(value) => ZoneValue::Int(*value),
+        Scalar::Int256(value) => ZoneValue::I256(i256::from_parts(value.low, value.high as i128)),
+        Scalar::Float(value) => ZoneValue::Float(*value),
+        Scalar::Bytes(bytes) => ZoneValue::Bytes(bytes.clone()),
+    };
+    scalar(&value, data_type)
 }
 
 /// A signed integer as a value of `data_type`: an integer, a date, a time, a duration or a decimal.

@@ -1,10 +1,12 @@
 //! What `entasis bench kernels` runs: a block of a few vectors for each encoding, small enough for the first cache, its cascade rooted in
 //! that encoding. Not part of the crate's interface.
 
+mod aggregates;
 mod prices;
 
 use std::cmp::Ordering;
 
+pub use aggregates::Reduced;
 use bytes::Bytes;
 pub use prices::{NodePrice, node_prices};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::aggregate::{check_aggregates, check_lent_aggregates};
 use crate::block::head::EncodedNode;
-use crate::block::operations::Aggregates;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder, Statistics};
 use crate::encodings::{
@@ -218,9 +218,7 @@ fn check_questions(block: &Block, expected: &[Cell], random: &mut Random) {
         }
     }
     check_asking(block, expected, random);
-    let Aggregates { count, null_count, .. } = block.aggregate(&Selection::all(rows)).unwrap();
-    let nulls = expected.iter().filter(|cell| **cell == Cell::Null).count();
-    assert_eq!((count as usize, null_count as usize), (rows - nulls, nulls));
+    check_aggregates(block, expected, random);
 }
 
 /// Somebody else is asked what no node understands: of no more values than were announced.
@@ -252,6 +250,7 @@ fn every_encoding_keeps_every_value_on_every_path() {
                 let nulls = case % 2 == 0;
                 let owned = Owned::generate(&physical, shape, rows, nulls, &mut random);
                 let expected = cells_of_column(&owned.column());
+                check_lent_aggregates(&owned.column(), &expected, &physical);
                 for encoding in REGISTRY {
                     let column = owned.column();
                     let node = match Encoder::forcing(&options, encoding.id()).root(&column) {

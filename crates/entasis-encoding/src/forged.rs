@@ -3,12 +3,16 @@
 
 use bytes::Bytes;
 
+use crate::aggregate::naive;
 use crate::block::head::EncodedNode;
 use crate::chooser::chunk::{decoded_size_bytes, finished};
 use crate::chooser::{EncodeOptions, Encoder};
 use crate::encodings::REGISTRY;
 use crate::testing::{Cell, Owned, Random, Shape, cells_of, made_node};
-use crate::{Block, BytesForm, Decoded, Fixed, Limits, Parts, Physical, Selection, VECTOR_ROWS};
+use crate::{
+    AggregateWork, Aggregates, Block, BytesForm, Decoded, Fixed, Limits, Parts, Physical, Selection, VECTOR_ROWS,
+    Wanted,
+};
 
 /// What a path gives for rows; `None` where it refuses them.
 fn rows_by(block: &Block, form: BytesForm, path: impl FnOnce(&mut Decoded) -> crate::Result<()>) -> Option<Vec<Cell>> {
@@ -51,6 +55,12 @@ fn agree(block: &Block, random: &mut Random, context: &str) {
         let selection = Selection::from_bits(&(0..rows).map(|row| row / 300 % 3 == 0 || row % 7 == 2).collect());
         let cells = rows_by(block, form, |out| block.select(&selection, out));
         learn("select", &mut selection.iter(), cells);
+    }
+    let (mut work, mut found) = (AggregateWork::default(), Aggregates::default());
+    if block.aggregate(&Selection::all(rows), Wanted::ALL, &mut work, &mut found).is_ok() {
+        let cells: Option<Vec<Cell>> = known.into_iter().collect();
+        let expected = cells.map(|cells| naive(cells.iter(), block.physical(), Wanted::ALL));
+        assert!(expected.is_none_or(|expected| found.is_same(&expected)), "{context}: {found:?} by aggregate");
     }
 }
 

@@ -9,6 +9,7 @@
     allow(dead_code, unused_imports, reason = "what only these encodings need")
 )]
 
+mod aggregate;
 #[doc(hidden)]
 pub mod bench;
 mod block;
@@ -29,6 +30,7 @@ mod physical;
 mod predicate;
 #[doc(hidden)]
 pub mod random;
+mod scratch;
 mod selection;
 pub mod simd;
 #[cfg(test)]
@@ -37,7 +39,7 @@ mod values;
 mod views;
 pub mod wire;
 
-pub use block::operations::Aggregates;
+pub use aggregate::{AggregateWork, Aggregates, Wanted};
 pub use block::{Block, Cascade, HEAD_PREFIX_BYTES, LayoutItem, Limits, Parts, Verified, digest};
 pub use chooser::{
     Candidate, Choice, ChunkEncoder, EncodeOptions, EncodedBlock, Hint, Profile, Searched, explain, search,

@@ -49,13 +49,18 @@ impl Selection {
     /// A bit for each row, set where it is alive.
     pub fn to_bits(&self) -> BitBuffer {
         let mut bits = BitBuffer::default();
-        for vector in 0..self.vectors.len() {
+        self.extend_bits(0..self.vectors.len(), &mut bits);
+        bits
+    }
+
+    /// Appends a bit for each row of some vectors, set where it is alive.
+    pub(crate) fn extend_bits(&self, vectors: Range<usize>, out: &mut BitBuffer) {
+        for vector in vectors {
             let rows = self.vector_rows(vector);
             for (word, row) in self.words(vector).into_iter().zip((0..rows).step_by(64)) {
-                bits.extend_word(word, (rows - row).min(64));
+                out.extend_word(word, (rows - row).min(64));
             }
         }
-        bits
     }
 
     /// Rows, alive or not.

@@ -91,6 +91,15 @@ pub struct BitBuffer {
 }
 
 impl BitBuffer {
+    /// The first `len` bits of `words`, 64 in each; there are no others, and those behind are 0.
+    pub(crate) fn from_words(words: &[u64], len: usize) -> Self {
+        let mut bits = Self::default();
+        for (index, &word) in words.iter().enumerate() {
+            bits.extend_word(word, (len - index * 64).min(64));
+        }
+        bits
+    }
+
     /// Number of bits.
     pub fn len(&self) -> usize {
         self.len

@@ -8,6 +8,7 @@ use std::{ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use entasis_encoding::{Aggregates, Wanted};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectStore, path::Path};
 
@@ -207,6 +208,13 @@ impl AsyncScan {
         let next = self.reader.complete(&self.data, || self.scan.next().transpose()).await;
         self.data.clear();
         next.transpose()
+    }
+
+    /// Counts rows that pass into `into`: see [`Scan::aggregate`].
+    pub async fn aggregate(&mut self, wanted: &[Wanted], into: &mut [Aggregates]) -> Result<bool> {
+        let more = self.reader.complete(&self.data, || self.scan.aggregate(wanted, into)).await;
+        self.data.clear();
+        more
     }
 
     /// The batches as a stream.

@@ -245,6 +245,10 @@ impl Block {
         &*self.0.root
     }
 
+    pub(crate) fn root_encoding(&self) -> u8 {
+        self.0.head.root.encoding
+    }
+
     pub(crate) fn body(&self) -> &Body {
         &self.0.body
     }
@@ -256,7 +260,7 @@ impl Block {
         Err(Error::InvalidArgument(format!("{} of a block of {}", what(), self.rows())))
     }
 
-    fn check_selection(&self, selection: &Selection) -> Result<()> {
+    pub(crate) fn check_selection(&self, selection: &Selection) -> Result<()> {
         self.check_rows(selection.rows() == self.rows(), || format!("a selection of {} rows", selection.rows()))
     }
 

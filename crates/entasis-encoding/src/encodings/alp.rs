@@ -15,6 +15,7 @@ use super::Encoding;
 use super::bitpack::{Patches, plan};
 use super::delta::set_differences;
 use super::node::{Node, Opening, grains, lanes_mut, vector_range, vectors_of};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -361,15 +362,18 @@ fn not_integers() -> Error {
 }
 
 impl<T: AlpLane + PackedLane> AlpNode<T> {
+    /// The float that an integer stands for.
+    fn float_of(&self, integer: u64) -> T {
+        let mut float = Vec::with_capacity(1);
+        simd::alp_decode(&[T::from_u64(integer)], T::decoding(self.powers), &mut float);
+        float.first().copied().unwrap_or_default()
+    }
+
     /// Which integers stand for floats that pass: the greater the integer, the greater its float.
     fn question_of_integers(&self, question: &Question) -> Question {
         let test = match &question.test {
             Test::Lanes(intervals) => {
-                let float_of = |integer: u128| {
-                    let mut float = Vec::with_capacity(1);
-                    simd::alp_decode(&[T::from_u64(integer as u64)], T::decoding(self.powers), &mut float);
-                    float.first().map_or(0, |float: &T| u128::from(float.to_u64()))
-                };
+                let float_of = |integer: u128| u128::from(self.float_of(integer as u64).to_u64());
                 Test::of_intervals(intervals.of_ascending(float_of))
             }
             other => other.clone(),
@@ -379,6 +383,19 @@ impl<T: AlpLane + PackedLane> AlpNode<T> {
 }
 
 impl<T: AlpLane + PackedLane> Node for AlpNode<T> {
+    /// The greater the integer, the greater its float: the ends of integers are those of floats. None of them is NaN.
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        let bits;
+        let mut alive = alive;
+        if let Some(patches) = &self.patches {
+            let mut words: Vec<u64> = (0..rows.len()).step_by(64).map(|row| alive.word(row)).collect();
+            out.lanes(&patches.take::<T>(body, &rows, &mut words)?);
+            bits = BitBuffer::from_words(&words, rows.len());
+            alive = Living::of(&bits);
+        }
+        out.integers((&*self.integers, T::INTEGER), body, rows, alive, |integer| self.float_of(integer))
+    }
+
     fn filter(
         &self,
         body: &Body,

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::node::{Node, Opening, by_vector, decode_vectors, lanes_mut, vector_range, vectors_of};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::filter::{FilterWork, Question, Test, filter_decoded};
 use crate::values::{BitBuffer, Bits, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, Reader, WireError, unzigzag, write_varint, zigzag};
-use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
+use crate::{Fixed, Lanes, PackedLane, Physical, Scalar, VECTOR_ROWS, simd, with_packed_lane_of};
 
 pub(crate) struct BitPacking;
 
@@ -277,7 +278,57 @@ impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
     }
 }
 
+impl<T: PackedLane + LaneAccess> BitPackingNode<T> {
+    /// The values that a vector without patches can hold, from the least to the greatest, if these are integers and in order.
+    fn reach(&self, vector: usize, physical: &Physical) -> Option<(i128, i128)> {
+        let Physical::Fixed(fixed) = physical else { return None };
+        let integer = |lane: T| match Scalar::from_lane(*fixed, lane.widen()) {
+            Scalar::Int(value) => Some(value),
+            _ => None,
+        };
+        let span = u64::MAX.checked_shr(64 - u32::from(self.widths[vector])).unwrap_or(0);
+        let reference = self.references[vector];
+        let ends = (integer(reference)?, integer(reference.add(T::from_u64(span)))?);
+        (ends.0 + i128::from(span) == ends.1).then_some(ends)
+    }
+}
+
 impl<T: PackedLane + LaneAccess> Node for BitPackingNode<T> {
+    /// Vectors of which nothing can be new aren't unpacked: those of one value, and those within the range that is known.
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        let mut scratch = out.work.scratch.take(out.physical(), Default::default());
+        for vector in vectors_of(&rows) {
+            let whole = vector_range(vector, self.rows);
+            let part = rows.start.max(whole.start)..rows.end.min(whole.end);
+            let alive = alive.slice(part.start - rows.start, part.len());
+            let count = alive.count();
+            if count == 0 {
+                continue;
+            }
+            let is_patched = self.patches.as_ref().is_some_and(|patches| patches.are_in(vector));
+            if !is_patched && self.widths[vector] == 0 {
+                out.work.reduced_values += 1;
+                out.repeated_lane(self.references[vector], count);
+                continue;
+            }
+            let reach = if is_patched { None } else { self.reach(vector, out.physical()) };
+            if reach.is_some_and(|(least, greatest)| out.covers(least, greatest)) {
+                out.count(count);
+                continue;
+            }
+            scratch.clear();
+            let lanes = lanes_mut::<T>(&mut scratch)?;
+            self.append_vector(body, vector, lanes)?;
+            lanes.truncate(part.end - whole.start);
+            lanes.drain(..part.start - whole.start);
+            scratch.rows = part.len();
+            out.work.reduced_values += part.len() as u64;
+            out.decoded(&mut scratch, alive);
+        }
+        out.work.scratch.give_back(scratch);
+        Ok(())
+    }
+
     fn filter(
         &self,
         body: &Body,
@@ -379,6 +430,27 @@ impl Patches {
     /// Patches in all vectors.
     pub fn count(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Takes those of `rows`, any range within the node, that are `alive`: they are so no longer, and their values are handed out.
+    pub fn take<T: LaneAccess>(&self, body: &Body, rows: &Range<usize>, alive: &mut [u64]) -> Result<Vec<T>> {
+        let mut taken = Vec::new();
+        for vector in vectors_of(rows).filter(|&vector| self.are_in(vector)) {
+            let (positions, patches) = self.of_vector(body, vector)?;
+            let pairs = positions.chunks_exact(POSITION_BYTES).zip(patches.chunks_exact(T::BYTES));
+            // Of several at one position the last holds, as when all are applied.
+            for (position, patch) in pairs.rev() {
+                let position = usize::from(u16::from_le_bytes([position[0], position[1]]));
+                let row = (vector * VECTOR_ROWS + position).checked_sub(rows.start);
+                let Some(row) = row.filter(|&row| position < VECTOR_ROWS && row < rows.len()) else { continue };
+                let bit = 1 << (row % 64);
+                if alive[row / 64] & bit != 0 {
+                    alive[row / 64] &= !bit;
+                    taken.push(T::read(patch));
+                }
+            }
+        }
+        Ok(taken)
     }
 
     /// Whether a vector has any.

@@ -9,13 +9,14 @@ use std::ops::Range;
 use super::Encoding;
 use super::node::{Node, Opening, lanes_mut};
 use super::strings::extend_repeated;
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
 use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Decoded, DecodedValues, LaneAccess, Values};
-use crate::{Lane, Physical, with_lane_of, with_lanes};
+use crate::{Lane, Physical, Scalar, with_lane_of, with_lanes};
 
 pub(crate) struct Constant;
 
@@ -118,6 +119,12 @@ impl Node for ConstantBit {
         AskCount { own: 1, shared: 0 }
     }
 
+    fn aggregate(&self, _: &Body, _: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.work.reduced_values += 1;
+        out.repeated(Scalar::Bool(self.0), alive.count());
+        Ok(())
+    }
+
     fn describe(&self) -> String {
         self.0.to_string()
     }
@@ -149,6 +156,12 @@ impl<T: LaneAccess> Node for ConstantLane<T> {
 
     fn ask_count(&self, _: usize, _: &Question) -> AskCount {
         AskCount { own: 1, shared: 0 }
+    }
+
+    fn aggregate(&self, _: &Body, _: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.work.reduced_values += 1;
+        out.repeated_lane(self.0, alive.count());
+        Ok(())
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
@@ -184,6 +197,12 @@ impl Node for ConstantBytes {
 
     fn ask_count(&self, _: usize, _: &Question) -> AskCount {
         AskCount { own: 1, shared: 0 }
+    }
+
+    fn aggregate(&self, _: &Body, _: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.work.reduced_values += 1;
+        out.repeated(Scalar::Bytes(self.0.clone()), alive.count());
+        Ok(())
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

@@ -9,11 +9,12 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::node::{Node, Opening, bound_of_rows, lanes_mut};
-use super::run::end_bits;
+use super::node::{Node, Opening, bound_of_rows, grains, lanes_mut};
+use super::run::{end_bits, living_in_runs};
 use super::singles::Singles;
 use super::strings::{append_concatenated, bytes_mut};
 use super::{Effort, Encoding};
+use crate::aggregate::{Living, Reduction, aggregate_decoded};
 use crate::block::body::Body;
 use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
@@ -22,12 +23,12 @@ use crate::chooser::distinct::Distinct;
 use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
-use crate::filter::{AskCount, FilterWork, Question};
+use crate::filter::{AskCount, DECODED_ROWS, FilterWork, Question};
 use crate::simd::StringTable;
 use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::views::Views;
 use crate::wire::write_varint;
-use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_lane_of};
+use crate::{Fixed, Physical, VECTOR_ROWS, simd, with_decoded_lanes, with_lane_of};
 
 pub(crate) struct Dictionary;
 
@@ -299,6 +300,18 @@ impl DictionaryValues {
     }
 }
 
+/// Runs `$body` with `$codes` bound to the slice of decoded codes.
+macro_rules! with_codes {
+    ($decoded:expr, $codes:ident => $body:expr) => {
+        match &$decoded.values {
+            DecodedValues::L8($codes) => $body,
+            DecodedValues::L16($codes) => $body,
+            DecodedValues::L32($codes) => $body,
+            _ => return Err(bad_code()),
+        }
+    };
+}
+
 #[derive(Debug)]
 struct Codes {
     code_type: Fixed,
@@ -345,6 +358,63 @@ impl Codes {
         self.codes.filter(body, rows, &codes, work, out)
     }
 
+    /// Reduces each value as often as living rows have its code, if codes are encoded as runs or if they are to be counted; else, and if there are
+    /// more values than rows, false.
+    fn aggregate(
+        &self,
+        body: &Body,
+        rows: &Range<usize>,
+        alive: Living<'_>,
+        counted: bool,
+        out: &mut Reduction<'_>,
+    ) -> Result<bool> {
+        if self.values.count > rows.len() {
+            return Ok(false);
+        }
+        let mut counts = vec![0; self.values.count];
+        match self.runs(body, rows)? {
+            Some((ends, codes)) => {
+                let living = living_in_runs(&ends, rows, alive)?;
+                let count =
+                    |(code, rows): (usize, u32)| counts.get_mut(code).map(|count| *count += rows).ok_or_else(bad_code);
+                with_codes!(codes, codes => codes.iter().map(|&code| code as usize).zip(living).try_for_each(count))?;
+            }
+            None if counted => self.count_codes(body, rows, alive, &mut counts, out)?,
+            None => return Ok(false),
+        }
+        out.weighted(self.values.lanes_or_views(body)?, &counts);
+        Ok(true)
+    }
+
+    /// Adds how many living rows have each code.
+    fn count_codes(
+        &self,
+        body: &Body,
+        rows: &Range<usize>,
+        alive: Living<'_>,
+        counts: &mut [u32],
+        out: &mut Reduction<'_>,
+    ) -> Result<()> {
+        let mut codes = out.work.scratch.take(&Physical::Fixed(self.code_type), BytesForm::Offsets32);
+        for piece in grains(rows.clone(), self.codes.grain_rows().max(DECODED_ROWS)) {
+            let alive = alive.slice(piece.start - rows.start, piece.len());
+            if alive.count() == 0 {
+                continue;
+            }
+            codes.clear();
+            out.work.reduced_values += piece.len() as u64;
+            self.codes.decode(body, piece, &mut codes)?;
+            if let Living::Some(bits) = alive {
+                with_decoded_lanes!(&mut codes.values, codes => simd::compact(codes, bits), ());
+            }
+            if !with_codes!(codes, codes => simd::count_codes(codes, counts)) {
+                return Err(bad_code());
+            }
+        }
+        out.work.scratch.give_back(codes);
+        Ok(())
+    }
+
     /// Values are asked once, and those of a shared part aren't asked again.
     fn ask_count(&self, question: &Question) -> AskCount {
         match &self.values.source {
@@ -389,18 +459,6 @@ pub(super) fn bad_code() -> Error {
 
 fn bad_runs(error: &simd::RunError) -> Error {
     Error::corrupt("node", 0, format!("Dictionary: {error}"))
-}
-
-/// Runs `$body` with `$codes` bound to the slice of decoded codes.
-macro_rules! with_codes {
-    ($decoded:expr, $codes:ident => $body:expr) => {
-        match &$decoded.values {
-            DecodedValues::L8($codes) => $body,
-            DecodedValues::L16($codes) => $body,
-            DecodedValues::L32($codes) => $body,
-            _ => return Err(bad_code()),
-        }
-    };
 }
 
 #[derive(Debug)]
@@ -460,6 +518,14 @@ impl<T: LaneAccess> Node for LaneDictionary<T> {
 
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.0.ask_count(question)
+    }
+
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        // Lanes are sooner looked up than their codes counted.
+        if self.0.aggregate(body, &rows, alive, false, out)? {
+            return Ok(());
+        }
+        aggregate_decoded(self, body, rows, alive, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -581,6 +647,13 @@ impl Node for StringDictionary {
 
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.0.ask_count(question)
+    }
+
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        if self.0.aggregate(body, &rows, alive, true, out)? {
+            return Ok(());
+        }
+        aggregate_decoded(self, body, rows, alive, out)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

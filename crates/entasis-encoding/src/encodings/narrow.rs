@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::node::{Node, Opening, decode_child, lanes_mut};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -128,6 +129,10 @@ impl<T: Extend64> NarrowNode<T> {
 }
 
 impl<T: Extend64> Node for NarrowNode<T> {
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.integers((&*self.child, Fixed::I64), body, rows, alive, T::extended)
+    }
+
     fn filter(
         &self,
         body: &Body,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::aggregate::{Living, Reduction, aggregate_decoded};
 use crate::block::body::{Body, Placement};
 use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
@@ -58,6 +59,11 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         out: &mut BitBuffer,
     ) -> Result<()> {
         filter_decoded(self, body, rows, question, work, out)
+    }
+
+    /// Reduces those of `rows`, any range within the node, that are alive: a bit for each. By default some vectors are decoded at a time.
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        aggregate_decoded(self, body, rows, alive, out)
     }
 
     /// How many values a question is put to that all rows, so many of them, are asked: as many, unless values stand for many rows.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Encoding;
 use super::node::{Node, Opening};
 use crate::Physical;
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -71,5 +72,10 @@ impl Node for NullNode {
 
     fn ask_count(&self, _: usize, _: &Question) -> AskCount {
         AskCount::default()
+    }
+
+    fn aggregate(&self, _: &Body, _: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.nulls(alive.count());
+        Ok(())
     }
 }

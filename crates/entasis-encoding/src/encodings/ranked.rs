@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::bitmap::bits_mut;
 use super::node::{Node, Opening, by_vector};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::error::{Error, Result};
 use crate::filter::{AskCount, FilterWork, Question, spread_found};
@@ -119,6 +120,30 @@ impl Ranked {
         values.filter(body, range.values.clone(), question, work, &mut found)?;
         spread_found(found.bits(), range.bits(), others, out);
         Ok(())
+    }
+
+    /// Reduces the values, among `values`, of those of `rows` that are alive and have one, and says how many are alive that have none.
+    pub fn aggregate(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        alive: Living<'_>,
+        values: &dyn Node,
+        out: &mut Reduction<'_>,
+    ) -> Result<usize> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let range = self.range(body, &rows)?;
+        if let Living::All(count) = alive {
+            let with_value = range.values.len();
+            out.values(values, body, range.values, Living::All(with_value))?;
+            return Ok(count - with_value);
+        }
+        let packed = alive.packed(range.bits());
+        let packed = Living::of(&packed);
+        out.values(values, body, range.values, packed)?;
+        Ok(alive.count() - packed.count())
     }
 
     /// How many of `values` a question is put to, and `others` more.

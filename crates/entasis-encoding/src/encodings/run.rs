@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::Encoding;
 use super::bitmap::bits_mut;
 use super::node::{Node, Opening, by_vector, decode_child, decode_unsigned, lanes_mut, vectors_of};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, statistics::LaneStatistics};
@@ -226,6 +227,16 @@ impl Runs {
         expand_bits(found.bits(), &ends, rows, out)
     }
 
+    /// Reduces the value of each run as often as it has living rows.
+    fn aggregate(&self, body: &Body, rows: &Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (ends, values) = self.touched(body, rows)?;
+        out.weighted(&values, &living_in_runs(&ends, rows, alive)?);
+        Ok(())
+    }
+
     /// The run of each row. Ends that lie near each other are decoded together: runs are fewer than rows, so that those
     /// of several vectors of rows lie in one vector of ends.
     fn runs_of(&self, body: &Body, rows: &[u32]) -> Result<Vec<u32>> {
@@ -269,6 +280,19 @@ fn expand_bits(values: Bits<'_>, ends: &[u32], rows: Range<usize>, out: &mut Bit
         row = end;
     }
     if row == rows.end { Ok(()) } else { Err(bad_ends()) }
+}
+
+/// How many of `rows` are alive in each run.
+pub(crate) fn living_in_runs(ends: &[u32], rows: &Range<usize>, alive: Living<'_>) -> Result<Vec<u32>> {
+    let mut row = rows.start;
+    let mut counts = Vec::with_capacity(ends.len());
+    for &end in ends {
+        let end = (end as usize).min(rows.end);
+        let length = end.checked_sub(row).ok_or_else(bad_ends)?;
+        counts.push(alive.slice(row - rows.start, length).count() as u32);
+        row = end;
+    }
+    if row == rows.end { Ok(counts) } else { Err(bad_ends()) }
 }
 
 /// True if each end is above the one before.
@@ -315,6 +339,10 @@ impl<T: LaneAccess> Node for LaneRuns<T> {
         self.0.values.ask_count(self.0.runs, question)
     }
 
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        self.0.aggregate(body, &rows, alive, out)
+    }
+
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
         self.0.values.get(body, &self.0.runs_of(body, rows)?, out)
     }
@@ -356,6 +384,10 @@ impl Node for BitRuns {
 
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.0.values.ask_count(self.0.runs, question)
+    }
+
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        self.0.aggregate(body, &rows, alive, out)
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {

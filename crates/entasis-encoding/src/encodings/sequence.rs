@@ -8,13 +8,14 @@ use std::ops::Range;
 
 use super::Encoding;
 use super::node::{Node, Opening, lanes_mut};
+use crate::aggregate::{Aggregates, Living, Reduction, aggregate_decoded};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
 use crate::values::{Decoded, LaneAccess, Lanes, Values};
 use crate::wire::{unzigzag, write_signed, write_varint, zigzag};
-use crate::{PackedLane, Physical, simd, with_packed_lane_of};
+use crate::{Fixed, PackedLane, Physical, Scalar, simd, with_packed_lane_of};
 
 pub(crate) struct Sequence;
 
@@ -83,15 +84,19 @@ fn step<T: PackedLane>(lanes: &[T]) -> Option<T> {
     simd::is_sequence(lanes, step).then_some(step)
 }
 
-fn parameters<T: PackedLane>(lanes: &[T], signed: bool) -> Option<Vec<u8>> {
+fn parameters<T: PackedLane>(lanes: &[T], is_signed: bool) -> Option<Vec<u8>> {
     let step = step(lanes)?;
     let first = lanes.first().copied().unwrap_or_default();
-    let shift = 64 - T::BITS;
-    let to_signed = |lane: T| ((lane.to_u64() << shift) as i64) >> shift;
     let mut parameters = Vec::new();
-    write_varint(if signed { zigzag(to_signed(first)) } else { first.to_u64() }, &mut parameters);
-    write_signed(to_signed(step), &mut parameters);
+    write_varint(if is_signed { zigzag(signed(first)) } else { first.to_u64() }, &mut parameters);
+    write_signed(signed(step), &mut parameters);
     Some(parameters)
+}
+
+/// A lane as a signed integer.
+fn signed<T: PackedLane>(lane: T) -> i64 {
+    let shift = 64 - T::BITS;
+    ((lane.to_u64() << shift) as i64) >> shift
 }
 
 #[derive(Debug)]
@@ -103,6 +108,26 @@ struct SequenceNode<T> {
 impl<T: PackedLane> SequenceNode<T> {
     fn value(&self, row: usize) -> T {
         self.first.add(T::from_u64(self.step.to_u64().wrapping_mul(row as u64)))
+    }
+
+    /// What is known of `count` rows, as integers, unless they wrap around.
+    fn closed(&self, fixed: Fixed, start: usize, count: usize) -> Option<Aggregates> {
+        let integer = |row: usize| match Scalar::from_lane(fixed, self.value(row).widen()) {
+            Scalar::Int(value) => Some(value),
+            _ => None,
+        };
+        let steps = count.checked_sub(1)?;
+        let (first, last) = (integer(start)?, integer(start + steps)?);
+        if first + i128::from(signed(self.step)) * steps as i128 != last {
+            return None;
+        }
+        Some(Aggregates {
+            count: count as u64,
+            min: Some(Scalar::Int(first.min(last))),
+            max: Some(Scalar::Int(first.max(last))),
+            sum: Some((first + last) * count as i128 / 2),
+            ..Aggregates::default()
+        })
     }
 }
 
@@ -119,9 +144,19 @@ impl<T: PackedLane + LaneAccess> Node for SequenceNode<T> {
         Ok(())
     }
 
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        let known = match (alive, out.physical()) {
+            (Living::All(count), Physical::Fixed(fixed)) => self.closed(*fixed, rows.start, count),
+            _ => None,
+        };
+        let Some(found) = known else { return aggregate_decoded(self, body, rows, alive, out) };
+        out.work.reduced_values += 1;
+        out.merge(found);
+        Ok(())
+    }
+
     fn describe(&self) -> String {
-        let shift = 64 - T::BITS;
-        format!("step {}", ((self.step.to_u64() << shift) as i64) >> shift)
+        format!("step {}", signed(self.step))
     }
 }
 
@@ -132,7 +167,7 @@ mod tests {
     use super::*;
     use crate::chooser::EncodeOptions;
     use crate::values::{BytesForm, Column, DecodedValues};
-    use crate::{Block, ChunkEncoder, Fixed, Limits, Parts};
+    use crate::{Block, ChunkEncoder, Limits, Parts};
 
     fn chosen(fixed: Fixed, lanes: Lanes<'_>) -> Block {
         let column = Column { rows: lanes.len(), validity: None, values: Values::Fixed(fixed, lanes) };

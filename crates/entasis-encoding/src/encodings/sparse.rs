@@ -13,6 +13,7 @@ use super::node::{Node, Opening, bound_of_rows, lanes_mut};
 use super::ranked::{Ranked, ranks};
 use super::strings::{bytes_mut, extend_repeated};
 use super::{Effort, Encoding};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics, frequent::other_lane_bytes, statistics::LEAST_SYMBOL_RATIO};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::filter::{AskCount, FilterWork, Question};
 use crate::values::{BitBuffer, Bits, Column, Decoded, LaneAccess, Values};
 use crate::wire::{EntryPoints, write_bytes};
-use crate::{Lane, Physical, simd, with_lane_of, with_lanes};
+use crate::{Lane, Physical, Scalar, simd, with_lane_of, with_lanes};
 
 pub(crate) struct Sparse;
 
@@ -199,6 +200,13 @@ impl<T: LaneAccess> Node for SparseLanes<T> {
         self.ranked.ask_count(1, &*self.others, question)
     }
 
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.work.reduced_values += 1;
+        let frequent = self.ranked.aggregate(body, rows, alive, &*self.others, out)?;
+        out.repeated_lane(self.value, frequent);
+        Ok(())
+    }
+
     fn children(&self) -> Vec<&dyn Node> {
         vec![self.ranked.which(), &*self.others]
     }
@@ -271,6 +279,13 @@ impl Node for SparseStrings {
 
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.ranked.ask_count(1, &*self.others, question)
+    }
+
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        out.work.reduced_values += 1;
+        let frequent = self.ranked.aggregate(body, rows, alive, &*self.others, out)?;
+        out.repeated(Scalar::Bytes(self.value.clone()), frequent);
+        Ok(())
     }
 
     fn children(&self) -> Vec<&dyn Node> {

@@ -11,6 +11,7 @@ use super::Encoding;
 use super::bitmap::bits_mut;
 use super::node::{Node, Opening, pick_decoded};
 use super::ranked::{Ranked, ranks};
+use crate::aggregate::{Living, Reduction};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
@@ -174,6 +175,15 @@ impl Node for ValidityNode {
         self.values.ask_count(rows, question)
     }
 
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        let mut validity = Decoded::new(&Physical::Bool, BytesForm::Offsets32);
+        self.validity.decode(body, rows.clone(), &mut validity)?;
+        let valid = alive.and(bits_mut(&mut validity)?.bits());
+        let valid = Living::of(&valid);
+        out.nulls(alive.count() - valid.count());
+        out.values(&*self.values, body, rows, valid)
+    }
+
     fn few(&self) -> usize {
         self.values.few()
     }
@@ -280,6 +290,12 @@ impl Node for PackedNode {
 
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.ranked.ask_count(0, &*self.values, question)
+    }
+
+    fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
+        let nulls = self.ranked.aggregate(body, rows, alive, &*self.values, out)?;
+        out.nulls(nulls);
+        Ok(())
     }
 
     fn few(&self) -> usize {

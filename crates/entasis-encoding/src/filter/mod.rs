@@ -25,10 +25,9 @@ use crate::block::body::Body;
 use crate::block::parts::Part;
 use crate::encodings::node::{Node, grains};
 use crate::error::{Error, Result};
+use crate::scratch::Scratch;
 use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedValues};
-use crate::{
-    Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd, with_decoded_lanes,
-};
+use crate::{Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd};
 pub use ask::{Ask, AskCount};
 pub(crate) use bytes::BytesTest;
 use coded::CodedSearch;
@@ -38,7 +37,7 @@ use intervals::Intervals;
 const COMPARED_INTERVALS: usize = 8;
 
 /// So many rows are decoded at a time where a filter has to: what they take stays in the processor's nearest caches.
-const DECODED_ROWS: usize = 4 * VECTOR_ROWS;
+pub(crate) const DECODED_ROWS: usize = 4 * VECTOR_ROWS;
 
 /// A predicate, made ready for columns of one physical type. It remembers what it found of shared parts, so that each is asked once,
 /// however many blocks refer to it.
@@ -56,7 +55,7 @@ pub struct FilterWork {
     pub compared_values: u64,
     /// Values that an [`Ask`] was asked about.
     pub asked_values: u64,
-    scratch: Vec<Decoded>,
+    scratch: Scratch,
     bits: BitBuffer,
     /// Questions that nodes of the block at hand made of the filter's, by the node's address.
     made: Vec<(usize, Arc<Question>)>,
@@ -169,26 +168,12 @@ impl Filter {
 impl FilterWork {
     /// An empty place for values of this type; [`FilterWork::give_back`] keeps it.
     pub(crate) fn scratch(&mut self, physical: &Physical) -> Decoded {
-        let is_like = |used: &Decoded| match (physical, &used.values) {
-            (Physical::Bool, DecodedValues::Bool(_)) | (Physical::Bytes, DecodedValues::Bytes(_)) => true,
-            (Physical::Fixed(fixed), lanes) => {
-                with_decoded_lanes!(lanes, lanes => lane_bytes(lanes) == fixed.size_bytes(), false)
-            }
-            _ => false,
-        };
-        match self.scratch.iter().position(is_like) {
-            Some(index) => {
-                let mut used = self.scratch.swap_remove(index);
-                used.clear();
-                used
-            }
-            None => Decoded::new(physical, BytesForm::Offsets32),
-        }
+        self.scratch.take(physical, BytesForm::Offsets32)
     }
 
     /// Keeps a place for the next time.
     pub(crate) fn give_back(&mut self, scratch: Decoded) {
-        self.scratch.push(scratch);
+        self.scratch.give_back(scratch);
     }
 
     /// The question that `make` makes of the one that `node` is asked, once per block and filter.
@@ -513,10 +498,6 @@ pub(crate) fn extend_equal(bits: Bits<'_>, wanted: bool, out: &mut BitBuffer) {
         let count = (bits.len() - row).min(64);
         out.extend_word(!bits.word(row) & u64::MAX >> (64 - count), count);
     }
-}
-
-fn lane_bytes<T: Lane>(_: &[T]) -> usize {
-    T::BYTES
 }
 
 fn push_each(count: usize, out: &mut BitBuffer, passes: impl Fn(usize) -> bool) {

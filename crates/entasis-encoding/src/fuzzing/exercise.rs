@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::{DECODED_BYTES, split};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedBytes, DecodedValues, LargeValues};
 use crate::{
-    Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Like, Limits, Parts, Predicate, Result, Scalar,
-    Selection, VECTOR_ROWS, with_decoded_lanes,
+    AggregateWork, Aggregates, Block, Cascade, Comparison, Error, FloatOrder, LayoutItem, Like, Limits, Parts,
+    Predicate, Result, Scalar, Selection, VECTOR_ROWS, Wanted, with_decoded_lanes,
 };
 
 /// Opens the last block of `bytes` with those before it as shared parts, and asks it everything.
@@ -106,11 +106,12 @@ fn pick(block: &Block, form: BytesForm) {
 
 fn ask(block: &Block) {
     let rows = block.rows();
-    let least = match block.aggregate(&Selection::all(rows)) {
-        Ok(aggregates) => {
-            assert_eq!(aggregates.count + aggregates.null_count, rows as u64);
-            assert_eq!(aggregates.min.is_some(), aggregates.max.is_some());
-            aggregates.min
+    let (mut work, mut found) = (AggregateWork::default(), Aggregates::default());
+    let least = match block.aggregate(&Selection::all(rows), Wanted::ALL, &mut work, &mut found) {
+        Ok(()) => {
+            assert_eq!(found.count + found.null_count, rows as u64);
+            assert_eq!(found.min.is_some(), found.max.is_some());
+            found.min
         }
         Err(_) => None,
     };

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 
-use crate::{Projection, ReadLimits, ReadRequest, Reader, Strings, source::BytesSource};
+use crate::{
+    Projection, ReadLimits, ReadRequest, Reader, ScanRequest, Strings,
+    encoding::{Aggregates, Wanted},
+    source::BytesSource,
+};
 
 /// Batches that are read of each request: rows without columns cost no bytes, and a file may declare any number of them.
 const MOST_BATCHES: usize = 20;
@@ -28,6 +32,7 @@ pub fn exercise(file: &[u8]) {
             read(&reader, ReadRequest { projection: projection.clone(), strings, ..ReadRequest::default() });
             take(&reader, &projection, strings);
         }
+        aggregate(&reader, column);
     }
     read(&reader, ReadRequest { batch_rows: 1_000, rows: Some(500..70_000), ..ReadRequest::default() });
     take(&reader, &Projection::all(), Strings::AsStored);
@@ -75,6 +80,19 @@ fn take(reader: &Reader, projection: &Projection, strings: Strings) {
         check(&batch);
     }
     assert!(reader.take(&[rows], projection, strings).is_err(), "there is no row {rows}");
+}
+
+fn aggregate(reader: &Reader, column: usize) {
+    let request = ScanRequest { projection: Projection::of_columns([column]), ..ScanRequest::default() };
+    for wanted in [Wanted::COUNT, Wanted::ALL] {
+        let Ok(mut scan) = reader.scan(request.clone()) else { return };
+        let mut found = [Aggregates::default()];
+        let more = (0..MOST_BATCHES).map_while(|_| scan.aggregate(&[wanted], &mut found).ok()).take_while(|more| *more);
+        more.for_each(drop);
+        let [Aggregates { count, null_count, .. }] = &found;
+        // A column that has no aggregates counts nothing.
+        assert!(*count + *null_count <= scan.metrics().rows_passed, "{found:?}");
+    }
 }
 
 fn check(batch: &RecordBatch) {

@@ -217,7 +217,7 @@ pub(super) fn batch_of(
 
 impl Rows {
     /// True if rows are alive in this part.
-    fn are_in(&self, part: &BlockPart<'_>) -> bool {
+    pub fn are_in(&self, part: &BlockPart<'_>) -> bool {
         self.alive.vectors()[part.vectors.clone()].iter().any(|vector| *vector != VectorSelection::None)
     }
 

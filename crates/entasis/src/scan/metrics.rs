@@ -37,6 +37,12 @@ pub struct ScanMetrics {
     pub asked_values: u64,
     /// Rows that expressions were evaluated for.
     pub evaluated_rows: u64,
+    /// Rows of columns of which zones told all that was wanted of them.
+    pub aggregated_by_zones: u64,
+    /// Values that aggregates were made of as they are encoded.
+    pub aggregated_encoded: u64,
+    /// Values that aggregates had decoded, those of dictionaries among them.
+    pub aggregated_decoded: u64,
     /// Requests for bytes of the file; near ranges are one.
     pub requests: u64,
     /// Bytes that were read.

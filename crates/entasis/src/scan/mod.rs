@@ -9,6 +9,7 @@
 //!
 //! What only the output needs is read and decoded last, and only for vectors with survivors.
 
+mod aggregate;
 mod blocks;
 mod condition;
 mod conjuncts;
@@ -22,7 +23,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use entasis_encoding::{BLOCK_ROWS, Selection, VECTOR_ROWS, VectorSelection};
+use entasis_encoding::{AggregateWork, BLOCK_ROWS, Selection, VECTOR_ROWS, VectorSelection};
 
 use self::{
     blocks::{Blocks, Rows, batch_of},
@@ -126,6 +127,7 @@ pub struct Scan {
     ready: VecDeque<RecordBatch>,
     left: u64,
     work: Work,
+    aggregates: AggregateWork,
     metrics: ScanMetrics,
 }
 
@@ -160,6 +162,7 @@ impl Scan {
             ready: VecDeque::new(),
             left: request.limit.unwrap_or(u64::MAX),
             work: Work::default(),
+            aggregates: AggregateWork::default(),
             metrics: ScanMetrics::default(),
         };
         scan.set_condition(&request.condition)?;
@@ -181,6 +184,8 @@ impl Scan {
             compared_values: self.work.filter.compared_values,
             asked_values: self.work.filter.asked_values,
             evaluated_rows: self.work.evaluated_rows,
+            aggregated_encoded: self.aggregates.reduced_values,
+            aggregated_decoded: self.aggregates.decoded_values,
             conditions: self.conjuncts.iter().map(|conjunct| conjunct.metrics.clone()).collect(),
             ..self.metrics.clone()
         }
@@ -210,19 +215,19 @@ impl Scan {
 
     /// Works on until batches are ready, or nothing is left.
     fn advance(&mut self) -> Result<()> {
-        while self.ready.is_empty() {
-            if self.is_full() {
-                self.put_out()?;
-                continue;
-            }
+        while self.ready.is_empty() && self.find()? {
+            self.put_out()?;
+        }
+        Ok(())
+    }
+
+    /// Works on until so many rows were found that they should be put out, or nothing is left; false if none were found.
+    fn find(&mut self) -> Result<bool> {
+        while !self.is_full() {
             if self.current.is_none() {
                 self.current = self.next_rows()?.map(|rows| (rows, 0));
                 if self.current.is_none() {
-                    if self.found.is_empty() {
-                        return Ok(());
-                    }
-                    self.put_out()?;
-                    continue;
+                    return Ok(!self.found.is_empty());
                 }
             }
             self.ask()?;
@@ -230,7 +235,7 @@ impl Scan {
                 self.keep(rows);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// True if what was found should be put out before more is looked for.
@@ -401,15 +406,23 @@ impl Scan {
         Ok(())
     }
 
+    /// True if the rows that were found are so few that they are got singly.
+    fn is_sparse(&self) -> bool {
+        self.found_count <= SPARSE_ROWS * self.found.len() && self.source.request_bytes() < u64::MAX
+    }
+
+    /// The rows that were found, got singly.
+    fn take_found(&self) -> Result<RecordBatch> {
+        let numbers: Vec<u64> = self.found.iter().flat_map(Rows::numbers).collect();
+        self.blocks.reader.take_from(self.source.clone(), &numbers, &self.projection, self.strings)
+    }
+
     fn batch(&mut self) -> Result<RecordBatch> {
         if self.columns.columns.is_empty() {
             return batch_of(&self.blocks.reader, &self.schema, Vec::new(), self.found_count);
         }
-        let is_sparse = self.found_count <= SPARSE_ROWS * self.found.len();
-        if is_sparse && self.source.request_bytes() < u64::MAX {
-            let numbers: Vec<u64> = self.found.iter().flat_map(Rows::numbers).collect();
-            let reader = &self.blocks.reader;
-            return reader.take_from(self.source.clone(), &numbers, &self.projection, self.strings);
+        if self.is_sparse() {
+            return self.take_found();
         }
         if let Some(first) = self.found.first() {
             for column in &self.columns.columns {

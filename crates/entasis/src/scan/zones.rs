@@ -191,7 +191,7 @@ impl Standing {
     }
 }
 
-fn scalar(value: &ZoneValue) -> Scalar {
+pub(super) fn scalar(value: &ZoneValue) -> Scalar {
     match value {
         ZoneValue::Bool(value) => Scalar::Bool(*value),
         ZoneValue::Int(value) => Scalar::Int(*value),
