@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 
+use super::look_up;
 use crate::{Projection, ReadLimits, ReadRequest, Reader, Strings, source::BytesSource};
 
 /// Batches that are read of each request: rows without columns cost no bytes, and a file may declare any number of them.
@@ -28,6 +29,7 @@ pub fn exercise(file: &[u8]) {
             read(&reader, ReadRequest { projection: projection.clone(), strings, ..ReadRequest::default() });
             take(&reader, &projection, strings);
         }
+        look_up(&reader, column);
     }
     read(&reader, ReadRequest { batch_rows: 1_000, rows: Some(500..70_000), ..ReadRequest::default() });
     take(&reader, &Projection::all(), Strings::AsStored);

@@ -50,6 +50,11 @@ impl Blocks {
         Self { reader, opener, open: HashMap::new() }
     }
 
+    /// What they are read with.
+    pub fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
     /// Opens what isn't open of the blocks of columns that hold living rows and that `is_needed`. All their bytes are asked for
     /// together; if any lack, so are those for the rows `ahead`, of the same row group.
     pub fn open<'c>(
@@ -217,7 +222,7 @@ pub(super) fn batch_of(
 
 impl Rows {
     /// True if rows are alive in this part.
-    fn are_in(&self, part: &BlockPart<'_>) -> bool {
+    pub fn are_in(&self, part: &BlockPart<'_>) -> bool {
         self.alive.vectors()[part.vectors.clone()].iter().any(|vector| *vector != VectorSelection::None)
     }
 

@@ -3,6 +3,7 @@
 pub use entasis_encoding::{EncodeOptions, Profile};
 
 use crate::{
+    bloom::{BLOOM_RATE, BLOOM_RATES},
     error::{Error, Result},
     metadata::file_record::MAX_ROW_GROUP_ROWS,
 };
@@ -25,6 +26,25 @@ pub struct WriteOptions {
     /// Columns whose values, nulls aside, must have an encoding: path and the encoding's name. None: the chooser's choice. Values that
     /// an encoding can't hold are then [`Error::InvalidArgument`].
     pub encodings: Vec<(String, String)>,
+    /// Columns whose blocks get Bloom filters, for lookups of single values: none. Filters that would take more bytes than the values of a
+    /// row group are left out.
+    pub bloom: Vec<BloomColumn>,
+}
+
+/// A column whose blocks get Bloom filters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BloomColumn {
+    /// Path of the column: its name, or names of structs and the field in them joined by dots.
+    pub column: String,
+    /// The share of blocks without a value that may be read nevertheless, 0.000001 to 0.5: [`BLOOM_RATE`], 1 %, by [`Self::new`].
+    pub rate: f64,
+}
+
+impl BloomColumn {
+    /// Bloom filters of the usual size for a column.
+    pub fn new(column: impl Into<String>) -> Self {
+        Self { column: column.into(), rate: BLOOM_RATE }
+    }
 }
 
 /// A column of the declared sort order.
@@ -48,6 +68,7 @@ impl Default for WriteOptions {
             threads: 1,
             encode: EncodeOptions::default(),
             encodings: Vec::new(),
+            bloom: Vec::new(),
         }
     }
 }
@@ -60,6 +81,13 @@ impl WriteOptions {
         }
         if self.row_group_bytes == 0 || self.threads == 0 {
             return Err(Error::InvalidArgument("row groups of 0 bytes, or 0 threads".to_owned()));
+        }
+        if let Some(wrong) = self.bloom.iter().find(|bloom| !BLOOM_RATES.contains(&bloom.rate)) {
+            let BloomColumn { column, rate } = wrong;
+            let (least, most) = BLOOM_RATES.into_inner();
+            return Err(Error::InvalidArgument(format!(
+                "Bloom filters of column {column:?} that answer wrongly at a rate of {rate}; it can be {least} to {most}"
+            )));
         }
         Ok(())
     }
