@@ -210,6 +210,38 @@ fn no_present_value_is_denied_whatever_its_type() {
     }
 }
 
+/// Asks a file's bytes as the specification says, by nothing but arithmetic.
+#[test]
+fn filters_lie_as_the_specification_says() {
+    const SALTS: [u32; 8] =
+        [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
+    let batch = table();
+    let bytes = file(&batch);
+    let reader = Reader::from_bytes(bytes.clone()).unwrap();
+    let ids: &UInt64Array = batch.column(0).as_any().downcast_ref().unwrap();
+    let mut row = 0;
+    for chunk in &reader.column(0).unwrap().chunks {
+        let (bloom, blocks) = (chunk.bloom.unwrap(), chunk.blocks.len() as u64);
+        let buckets = u64::from(bloom.layout.buckets());
+        let run_stripes = (4_096 / (32 * blocks)).max(1);
+        assert_eq!(bloom.layout.size_bytes(), 32 * blocks * buckets + 4 * buckets.div_ceil(run_stripes));
+        for (block, reference) in chunk.blocks.iter().enumerate() {
+            for id in &ids.values()[row..row + reference.rows as usize] {
+                let hash = xxhash_rust::xxh3::xxh3_64(&id.to_le_bytes());
+                let stripe = ((hash >> 32) * buckets) >> 32;
+                let at = bloom.offset + 32 * (stripe * blocks + block as u64) + 4 * (stripe / run_stripes);
+                for (word, salt) in SALTS.iter().enumerate() {
+                    let at = at as usize + 4 * word;
+                    let word = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                    assert_eq!(word >> ((hash as u32).wrapping_mul(*salt) >> 27) & 1, 1, "{id}");
+                }
+            }
+            row += reference.rows as usize;
+        }
+    }
+    assert_eq!(row, ROWS);
+}
+
 #[test]
 fn large_values_are_looked_up_without_being_read() {
     let values = (0..300u64).map(|row| {

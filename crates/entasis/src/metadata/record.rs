@@ -149,6 +149,11 @@ impl Chunk {
         parts.chain(self.blocks.iter().map(|block| block.size_bytes)).fold(0, u64::saturating_add)
     }
 
+    /// Bytes of its Bloom filters.
+    pub fn bloom_bytes(&self) -> u64 {
+        self.bloom.map_or(0, |bloom| bloom.layout.size_bytes())
+    }
+
     /// Rows of all blocks.
     pub fn rows(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.rows)).sum()

@@ -202,6 +202,8 @@ impl Scan {
             if needed.is_empty() {
                 continue;
             }
+            // The first block that is opened brings what all share.
+            block_bytes += chunk.parts.iter().map(|part| part.size_bytes).sum::<u64>();
             block_bytes += needed.iter().map(|(_, size_bytes)| size_bytes).sum::<u64>();
             for &(hash, _) in &lookup.literals {
                 if !self.answers.contains_key(&(column.key, row_group, hash)) {

@@ -1,5 +1,7 @@
 //! What can be chosen when a file is written.
 
+use std::str::FromStr;
+
 pub use entasis_encoding::{EncodeOptions, Profile};
 
 use crate::{
@@ -47,6 +49,26 @@ impl BloomColumn {
     }
 }
 
+/// `COLUMN`, or `COLUMN=RATE`. What stands behind the last `=` is part of the name if it is no number.
+impl FromStr for BloomColumn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rate = text.rsplit_once('=').and_then(|(column, rate)| Some((column, rate.parse::<f64>().ok()?)));
+        match rate {
+            None => Ok(Self::new(text)),
+            Some((column, rate)) if BLOOM_RATES.contains(&rate) => Ok(Self { column: column.to_owned(), rate }),
+            Some((column, rate)) => Err(wrong_rate(column, rate)),
+        }
+    }
+}
+
+/// What is wrong with a rate that no filters have.
+fn wrong_rate(column: &str, rate: f64) -> String {
+    let (least, most) = BLOOM_RATES.into_inner();
+    format!("Bloom filters of column {column:?} that answer wrongly at a rate of {rate}; it can be {least} to {most}")
+}
+
 /// A column of the declared sort order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortColumn {
@@ -83,11 +105,7 @@ impl WriteOptions {
             return Err(Error::InvalidArgument("row groups of 0 bytes, or 0 threads".to_owned()));
         }
         if let Some(wrong) = self.bloom.iter().find(|bloom| !BLOOM_RATES.contains(&bloom.rate)) {
-            let BloomColumn { column, rate } = wrong;
-            let (least, most) = BLOOM_RATES.into_inner();
-            return Err(Error::InvalidArgument(format!(
-                "Bloom filters of column {column:?} that answer wrongly at a rate of {rate}; it can be {least} to {most}"
-            )));
+            return Err(Error::InvalidArgument(wrong_rate(&wrong.column, wrong.rate)));
         }
         Ok(())
     }
