@@ -88,9 +88,7 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         largest = max((column.size_bytes for column in self.columns), default=1) or 1
-        rows = "".join(
-            _row(column, self._numbers(column), column.size_bytes / largest) for column in self.columns
-        )
+        rows = "".join(_row(column, self._numbers(column), column.size_bytes / largest) for column in self.columns)
         headings = "".join(f"<th>{heading}</th>" for heading in self._numbers())
         return (
             f'<div class="entasis-inspect"><style>{_STYLE}</style><p>{html.escape(self._head())}</p><table><thead><tr>'
