@@ -6,6 +6,7 @@ use entasis::{
     Profile, WriteOptions, Writer,
     arrow::{physical_of, with_column},
     encoding::{ChunkEncoder, EncodeOptions, digest},
+    fuzzing::blooms_of,
     generate::{Generator, flat_types, nested_types},
 };
 
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let schema = generator.schema([1, 2, 5, 20][number % 4]);
         let batch = generator.batch(&schema, [0, 3, 60, 2_100][number % 7 % 4]);
         let encode = EncodeOptions::of(Profile::ALL[number % Profile::ALL.len()]);
-        let options = WriteOptions { row_group_rows: 1_100, encode, ..WriteOptions::default() };
+        let bloom = if number % 2 == 0 { blooms_of(&schema) } else { Vec::new() };
+        let options = WriteOptions { row_group_rows: 1_100, encode, bloom, ..WriteOptions::default() };
         let mut writer = Writer::new(Vec::new(), schema, options)?;
         writer.write(&batch)?;
         keep(&corpus.join("file"), &writer.finish()?.0)?;

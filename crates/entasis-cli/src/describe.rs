@@ -59,6 +59,7 @@ impl Described {
             "decoded_bytes": self.decoded_bytes,
             "blocks": self.stats.blocks,
             "shared_parts": self.stats.shared_parts,
+            "bloom_bytes": self.stats.bloom_bytes,
             "nulls": self.stats.null_count,
             "min": range.min.as_ref().map(|bound| &bound.text),
             "max": range.max.as_ref().map(|bound| &bound.text),

@@ -2,7 +2,7 @@
 
 use arrow_schema::DataType;
 use entasis::zone::{Zone, ZoneValue};
-use entasis::{BlockRef, ColumnRecord};
+use entasis::{BlockRef, Chunk, ColumnRecord};
 
 use crate::zone::{self, Range};
 
@@ -21,6 +21,8 @@ pub struct ColumnStats {
     pub blocks: usize,
     /// What its blocks share.
     pub shared_parts: usize,
+    /// Bytes of its Bloom filters, which aren't among the others.
+    pub bloom_bytes: u64,
     /// Rows that are null.
     pub null_count: u64,
     /// Rows that are NaN.
@@ -53,6 +55,7 @@ impl ColumnStats {
             size_bytes: part_bytes + blocks().map(|block| block.size_bytes).sum::<u64>(),
             blocks: blocks().count(),
             shared_parts: parts().count(),
+            bloom_bytes: record.chunks.iter().map(Chunk::bloom_bytes).sum(),
             null_count: blocks().map(|block| block.zone.null_count).sum(),
             nan_count: blocks().map(|block| block.zone.nan_count).sum(),
             range: zone::range(record),

@@ -20,7 +20,7 @@ fn with_table(rows: i64) -> Place {
 fn help_of_every_command_has_examples_and_says_what_json_holds() {
     let place = Place::new();
     assert!(place.good(&["--help"]).contains("Exit codes"));
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 20] = [
         &["convert"],
         &["inspect"],
         &["head"],
@@ -32,6 +32,7 @@ fn help_of_every_command_has_examples_and_says_what_json_holds() {
         &["bench", "columns"],
         &["bench", "embeddings"],
         &["bench", "access"],
+        &["bench", "lookups"],
         &["bench", "kernels"],
         &["bench", "filters"],
         &["bench", "prices"],

@@ -19,6 +19,7 @@ pub(crate) struct Counters<M: 'static> {
 pub(crate) const SCAN: Counts<ScanMetrics> = &[
     ("rows_scanned", |metrics| metrics.rows),
     ("rows_fallen_by_zones", |metrics| metrics.rows_fallen_by_zones),
+    ("rows_fallen_by_blooms", |metrics| metrics.rows_fallen_by_blooms),
     ("rows_fallen_encoded", |metrics| metrics.rows_fallen_encoded),
     ("rows_fallen_decoded", |metrics| metrics.rows_fallen_decoded),
     ("rows_passed", |metrics| metrics.rows_passed),

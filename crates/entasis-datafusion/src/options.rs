@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use datafusion::common::{Result, config_err};
-use entasis::{EncodeOptions, Profile, Strings, WriteOptions};
+use entasis::{BloomColumn, EncodeOptions, Profile, Strings, WriteOptions};
 
 /// How files of a table are read and written. [`Default`] gives what the fields say.
 #[derive(Debug, Clone)]
@@ -14,12 +14,15 @@ pub struct FormatOptions {
     pub profile: Profile,
     /// Most rows of a row group in files that are written: 1,048,576. `format.row_group_rows`.
     pub row_group_rows: u64,
+    /// Columns that get Bloom filters in files that are written: none. `format.bloom`: names with commas between, each with `=RATE` if it should
+    /// have another than the usual one.
+    pub bloom: Vec<BloomColumn>,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
         let row_group_rows = WriteOptions::default().row_group_rows;
-        Self { strings: Strings::Views, profile: Profile::default(), row_group_rows }
+        Self { strings: Strings::Views, profile: Profile::default(), row_group_rows, bloom: Vec::new() }
     }
 }
 
@@ -39,9 +42,17 @@ impl FormatOptions {
                     Ok(rows) => parsed.row_group_rows = rows,
                     Err(_) => return config_err!("{key}: {value:?} is not a number of rows"),
                 },
+                ("bloom", _) => match value.split(',').map(|column| column.trim().parse()).collect() {
+                    Ok(bloom) => parsed.bloom = bloom,
+                    Err::<_, String>(what) => return config_err!("{key}: {what}"),
+                },
                 ("strings", _) => return config_err!("{key}: {value:?} is neither 'views' nor 'stored'"),
                 ("profile", _) => return config_err!("{key}: {value:?} is not 'size', 'balanced' or 'scan'"),
-                _ => return config_err!("{key}: .ent files have the options strings, profile and row_group_rows"),
+                _ => {
+                    return config_err!(
+                        "{key}: .ent files have the options strings, profile, row_group_rows and bloom"
+                    );
+                }
             }
         }
         Ok(parsed)
@@ -52,6 +63,7 @@ impl FormatOptions {
         WriteOptions {
             row_group_rows: self.row_group_rows,
             encode: EncodeOptions::of(self.profile),
+            bloom: self.bloom.clone(),
             ..WriteOptions::default()
         }
     }
@@ -70,10 +82,16 @@ mod tests {
         assert_eq!(parse("format.strings", "stored").unwrap().strings, Strings::AsStored);
         assert_eq!(parse("format.profile", "SIZE").unwrap().profile, Profile::Size);
         assert_eq!(parse("format.row_group_rows", "5000").unwrap().row_group_rows, 5000);
+        let bloom = vec![BloomColumn::new("id"), BloomColumn { rate: 0.1, ..BloomColumn::new("a.B") }];
+        assert_eq!(parse("format.bloom", "id, a.B=0.1").unwrap().bloom, bloom);
         assert_eq!(parse("aws.region", "x").unwrap().strings, Strings::Views);
-        for (key, value) in
-            [("format.strings", "x"), ("format.profile", "x"), ("format.row_group_rows", "x"), ("format.x", "x")]
-        {
+        for (key, value) in [
+            ("format.strings", "x"),
+            ("format.profile", "x"),
+            ("format.row_group_rows", "x"),
+            ("format.bloom", "id=7"),
+            ("format.x", "x"),
+        ] {
             assert!(parse(key, value).unwrap_err().to_string().contains(key));
         }
     }

@@ -218,6 +218,37 @@ async fn predicates_are_answered_by_the_scan_and_left_to_the_engine_with_a_reaso
 }
 
 #[tokio::test]
+async fn bloom_filters_are_written_where_they_are_asked_for_and_spare_lookups_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, path) = (folder.path().join("plain.ent"), folder.path().join("ids.ent"));
+    let context = session(1);
+    let ids = "SELECT digest(value::varchar, 'md5') AS id, value % 7 AS part FROM generate_series(1, 200000)";
+    text(&context, &format!("COPY ({ids}) TO '{}'", plain.display())).await;
+    let copy = format!("COPY ({ids}) TO '{}' OPTIONS (format.bloom 'id=0.001, part')", path.display());
+    assert!(text(&context, &copy).await.contains("200000"));
+    let reader = entasis::Reader::open(&path).unwrap();
+    assert!(reader.column(0).unwrap().chunks[0].bloom.is_some());
+    for (looked_for, there) in [("digest('77', 'md5')", 1), ("digest('x', 'md5')", 0)] {
+        let on = |path: &std::path::Path| format!("SELECT part FROM '{}' WHERE id = {looked_for}", path.display());
+        let (rows, fallen) = measured(&context, &on(&path), "rows_fallen_by_blooms").await;
+        assert_eq!(rows, there);
+        assert!(fallen >= 200_000 - 2 * 65_536 * there, "{fallen} fell");
+        let (_, read) = measured(&context, &on(&path), "bytes_scanned").await;
+        let (_, read_without) = measured(&context, &on(&plain), "bytes_scanned").await;
+        assert!(2 * read < read_without, "{read} and {read_without} bytes");
+    }
+    // A join with few rows asks as well, while it runs.
+    let join = format!(
+        "SELECT count(*) FROM (VALUES ('5'), ('y')) v(text) JOIN '{}' t ON t.id = digest(v.text, 'md5')",
+        path.display()
+    );
+    assert!(text(&context, &join).await.contains("| 1 "), "{}", text(&context, &join).await);
+    let wrong = format!("COPY ({ids}) TO '{}' OPTIONS (format.bloom 'nothing')", folder.path().join("w.ent").display());
+    let error = try_text(&context, &wrong).await.unwrap_err().to_string();
+    assert!(error.contains("\"nothing\", which Bloom filters were asked for, names no column"), "{error}");
+}
+
+#[tokio::test]
 async fn filters_of_joins_and_limits_reach_the_scan_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trips.ent");

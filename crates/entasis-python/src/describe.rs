@@ -31,6 +31,7 @@ fn column_of<'py>(py: Python<'py>, column: &ColumnDescription) -> PyResult<Bound
     found.set_item("decoded_bytes", column.decoded_bytes)?;
     found.set_item("blocks", column.blocks)?;
     found.set_item("shared_parts", column.shared_parts)?;
+    found.set_item("bloom_bytes", column.bloom_bytes)?;
     found.set_item("nulls", column.null_count)?;
     let uses: Vec<_> = column.cascades.iter().map(|used| use_of(py, used)).collect::<PyResult<_>>()?;
     found.set_item("cascades", uses)?;

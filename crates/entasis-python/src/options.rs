@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use entasis::{EncodeOptions, Error, Projection, Reader, SortColumn, Strings, WriteOptions};
+use entasis::{BloomColumn, EncodeOptions, Error, Projection, Reader, SortColumn, Strings, WriteOptions};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -62,6 +62,7 @@ impl Columns {
 pub struct WriteArguments<'a, 'py> {
     pub profile: &'a str,
     pub encodings: Option<&'a Bound<'py, PyDict>>,
+    pub bloom: Option<&'a Bound<'py, PyAny>>,
     pub row_group_rows: Option<u64>,
     pub row_group_bytes: Option<u64>,
     pub sorted_by: Option<&'a Bound<'py, PyAny>>,
@@ -82,6 +83,7 @@ impl WriteArguments<'_, '_> {
             threads: threads(self.threads),
             encode: EncodeOptions::of(profile),
             encodings: self.encodings.map(encodings).transpose()?.unwrap_or_default(),
+            bloom: self.bloom.map(bloom).transpose()?.unwrap_or_default(),
         })
     }
 }
@@ -93,6 +95,23 @@ fn encodings(encodings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
         .iter()
         .map(|(path, name)| Ok((path.extract().map_err(expected)?, name.extract().map_err(expected)?)))
         .collect()
+}
+
+/// Columns that get Bloom filters: names, or a dictionary of names to rates.
+fn bloom(columns: &Bound<'_, PyAny>) -> PyResult<Vec<BloomColumn>> {
+    let expected =
+        |_| PyTypeError::new_err("bloom: a list of column names, or a dictionary of them to rates, was expected");
+    let name = |name: &Bound<'_, PyAny>| name.extract::<String>().map_err(expected);
+    if let Ok(rates) = columns.cast::<PyDict>() {
+        let column = |(column, rate): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok(BloomColumn { column: name(&column)?, rate: rate.extract().map_err(expected)? })
+        };
+        return rates.iter().map(column).collect();
+    }
+    if columns.is_instance_of::<PyString>() {
+        return Err(expected(PyValueError::new_err("a single name")));
+    }
+    columns.try_iter().map_err(expected)?.map(|column| Ok(BloomColumn::new(name(&column?)?))).collect()
 }
 
 fn user_metadata(metadata: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<u8>)>> {

@@ -133,6 +133,8 @@ impl Drop for PythonSink {
 ///
 /// - ``profile``: ``"size"`` for the fewest bytes, ``"scan"`` for the quickest decoding, ``"balanced"`` for both.
 /// - ``encodings``: the encoding that a column's values must have, by the column's name; the chooser's choice for all others.
+/// - ``bloom``: columns that get Bloom filters, by which lookups of single values read few blocks: names, or a dictionary of names to the
+///   share of other blocks that may be read nevertheless (0.01 unless it is said).
 /// - ``row_group_rows``: rows of a row group, 1,048,576 unless it is said; ``row_group_bytes`` bounds its decoded bytes (512 MiB).
 /// - ``sorted_by``: the order in which the rows are, as names or ``SortColumn``; it is verified, not made.
 /// - ``metadata``: what the file should say of itself, ``str`` or ``bytes`` by name.
@@ -144,7 +146,7 @@ impl Drop for PythonSink {
 /// Traceback (most recent call last):
 /// entasis.InvalidArgumentError: invalid argument: ...
 #[pyfunction]
-#[pyo3(signature = (table, r#where, *, profile = "balanced", encodings = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
+#[pyo3(signature = (table, r#where, *, profile = "balanced", encodings = None, bloom = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn write_table(
     py: Python<'_>,
@@ -152,6 +154,7 @@ pub fn write_table(
     r#where: &Bound<'_, PyAny>,
     profile: &str,
     encodings: Option<&Bound<'_, PyDict>>,
+    bloom: Option<&Bound<'_, PyAny>>,
     row_group_rows: Option<u64>,
     row_group_bytes: Option<u64>,
     sorted_by: Option<&Bound<'_, PyAny>>,
@@ -161,7 +164,7 @@ pub fn write_table(
     storage_options: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let arguments =
-        WriteArguments { profile, encodings, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
+        WriteArguments { profile, encodings, bloom, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
     let options = arguments.options()?;
     let incoming = Incoming::new(table)?;
     let target = Target::new(r#where, filesystem, storage_options)?;
@@ -217,7 +220,7 @@ impl EntasisWriter {
 #[pymethods]
 impl EntasisWriter {
     #[new]
-    #[pyo3(signature = (r#where, schema, *, profile = "balanced", encodings = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
+    #[pyo3(signature = (r#where, schema, *, profile = "balanced", encodings = None, bloom = None, row_group_rows = None, row_group_bytes = None, sorted_by = None, metadata = None, threads = None, filesystem = None, storage_options = None))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
         py: Python<'_>,
@@ -225,6 +228,7 @@ impl EntasisWriter {
         schema: &Bound<'_, PyAny>,
         profile: &str,
         encodings: Option<&Bound<'_, PyDict>>,
+        bloom: Option<&Bound<'_, PyAny>>,
         row_group_rows: Option<u64>,
         row_group_bytes: Option<u64>,
         sorted_by: Option<&Bound<'_, PyAny>>,
@@ -234,7 +238,7 @@ impl EntasisWriter {
         storage_options: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let arguments =
-            WriteArguments { profile, encodings, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
+            WriteArguments { profile, encodings, bloom, row_group_rows, row_group_bytes, sorted_by, metadata, threads };
         let options = arguments.options()?;
         if !schema.hasattr(intern!(py, "__arrow_c_schema__"))? {
             let found = schema.get_type().name()?;

@@ -1,6 +1,7 @@
 """Whole tables: written, read, and what files say of themselves."""
 
 import io
+import random
 from pathlib import Path
 
 import entasis
@@ -139,6 +140,28 @@ def test_columns_have_the_encodings_that_are_asked_for(trips, tmp_path):
         entasis.write_table(trips, path, encodings={"city": "Alp"})
     with pytest.raises(entasis.InvalidArgumentError, match="none"):
         entasis.write_table(trips, path, encodings={"none": "Plain"})
+
+
+def test_columns_have_the_bloom_filters_that_are_asked_for(tmp_path):
+    path = tmp_path / "a.ent"
+    rows, chance = range(70_000), random.Random(1)
+    ids = [chance.getrandbits(62) for _ in rows]
+    table = pa.table({"id": ids, "key": [f"{number:016x}" for number in ids], "row": rows})
+    entasis.write_table(table, path, bloom=["id", "row"])
+    assert_same(entasis.read_table(path).to_arrow(), table)
+    usual, none, ascending = (column.bloom_bytes for column in entasis.inspect(path).columns)
+    assert usual > 80_000 and (none, ascending) == (0, 0)
+    assert "Bloom filters" in repr(entasis.inspect(path)) and "Bloom filters" in entasis.inspect(path)._repr_html_()
+    with entasis.EntasisWriter(path, table.schema, bloom={"id": 0.1, "key": 0.001}) as writer:
+        writer.write(table)
+    few, many, _ = (column.bloom_bytes for column in entasis.inspect(path).columns)
+    assert few < usual < many
+    for wrong in ["id", [1], {"id": "often"}, 7]:
+        with pytest.raises(TypeError, match="bloom: a list of column names, or a dictionary of them to rates"):
+            entasis.write_table(table, path, bloom=wrong)
+    for wrong, what in [(["none"], "names no column of values"), ({"id": 1}, "at a rate of 1")]:
+        with pytest.raises(entasis.InvalidArgumentError, match=what):
+            entasis.write_table(table, path, bloom=wrong)
 
 
 def test_the_sort_order_is_verified(trips, tmp_path):

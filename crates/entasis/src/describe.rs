@@ -22,6 +22,8 @@ pub struct ColumnDescription {
     pub blocks: usize,
     /// What its blocks share.
     pub shared_parts: usize,
+    /// Bytes of its Bloom filters, which aren't among the others.
+    pub bloom_bytes: u64,
     /// Rows that are null.
     pub null_count: u64,
     /// The cascades of its blocks, the most used first.
@@ -48,11 +50,13 @@ impl Reader {
             decoded_bytes: 0,
             blocks: 0,
             shared_parts: 0,
+            bloom_bytes: 0,
             null_count: 0,
             cascades: Vec::new(),
         };
         for (row_group, chunk) in record.chunks.iter().enumerate() {
             described.shared_parts += chunk.parts.len();
+            described.bloom_bytes += chunk.bloom_bytes();
             described.size_bytes += chunk.parts.iter().map(|part| part.size_bytes).sum::<u64>();
             for (number, stored) in chunk.blocks.iter().enumerate() {
                 let block = self.block(record, row_group, number)?;

@@ -39,6 +39,7 @@
 pub mod arrow;
 pub mod atomic;
 pub mod blocks;
+mod bloom;
 pub mod compare;
 mod describe;
 mod error;
@@ -58,6 +59,7 @@ pub mod zone;
 pub use entasis_encoding as encoding;
 
 pub use self::arrow::Strings;
+pub use bloom::{BLOOM_RATE, BLOOM_RATES, BloomLayout, BloomRef};
 pub use describe::{CascadeUse, ColumnDescription};
 pub use error::{Error, ErrorKind, Result};
 pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
@@ -65,4 +67,4 @@ pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
 pub use object_store::{AsyncBatches, AsyncReader, AsyncScan};
 pub use read::{Batches, Damage, Part, Projection, ReadLimits, ReadRequest, Reader, Selected};
 pub use scan::{Condition, Scan, ScanRequest};
-pub use write::{EncodeOptions, FileWriter, Profile, SortColumn, Summary, WriteOptions, Writer};
+pub use write::{BloomColumn, EncodeOptions, FileWriter, Profile, SortColumn, Summary, WriteOptions, Writer};

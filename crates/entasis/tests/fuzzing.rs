@@ -7,7 +7,7 @@ mod common;
 use common::write;
 use entasis::{
     Reader, WriteOptions,
-    fuzzing::{exercise, mutate, round_trip, scan},
+    fuzzing::{blooms_of, exercise, mutate, round_trip, scan},
     generate::Generator,
 };
 
@@ -36,7 +36,8 @@ fn mutated_files_are_opened_and_do_no_harm() {
     for columns in [1, 3, 18] {
         let schema = generator.schema(columns);
         let batch = generator.batch(&schema, 1_200);
-        let options = WriteOptions { row_group_rows: 1_024, ..WriteOptions::default() };
+        let bloom = blooms_of(&schema);
+        let options = WriteOptions { row_group_rows: 1_024, bloom, ..WriteOptions::default() };
         let file = write(&schema, &[batch], options);
         for _ in 0..30 {
             let seed = generator.next_u64();

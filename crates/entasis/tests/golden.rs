@@ -16,7 +16,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_ipc::{reader::FileReader, writer::FileWriter as IpcWriter};
 use common::{assert_same, concat, read_all, write};
 use entasis::{
-    EncodeOptions, Profile, Projection, Reader, SortColumn, Strings, WriteOptions, encoding::encoding_names,
+    BloomColumn, EncodeOptions, Profile, Projection, Reader, SortColumn, Strings, WriteOptions,
+    encoding::encoding_names,
 };
 
 /// A file by its name, and how it was written.
@@ -35,6 +36,10 @@ fn goldens() -> Vec<Golden> {
         sort_order: vec![SortColumn { column: "number".to_owned(), descending: false, nulls_first: false }],
         ..WriteOptions::default()
     };
+    let mut bloom = golden("v0-bloom-filters", golden_values::identifiers);
+    bloom.options.row_group_rows = 2_048;
+    bloom.options.bloom = ["float", "nested.number", "row"].map(BloomColumn::new).into();
+    bloom.options.bloom.push(BloomColumn { column: "key".to_owned(), rate: 0.001 });
     let mut size = golden("v0-profile-size", golden_values::size);
     let named = |(column, encoding): (&str, &str)| (column.to_owned(), encoding.to_owned());
     size.options.encode = EncodeOptions::of(Profile::Size);
@@ -53,6 +58,7 @@ fn goldens() -> Vec<Golden> {
         golden("v0-no-rows", golden_values::no_rows),
         golden("v0-no-columns", golden_values::no_columns),
         groups,
+        bloom,
         size,
     ]
 }
@@ -142,7 +148,7 @@ fn today_s_writer_makes_the_same_bytes() {
 fn every_encoding_and_every_part_of_the_format_is_in_some_file() {
     regenerate();
     let mut encodings = BTreeSet::new();
-    let (mut parts, mut groups, mut structs, mut indexed) = (0, 0, 0, 0);
+    let (mut parts, mut groups, mut structs, mut indexed, mut blooms) = (0, 0, 0, 0, 0);
     for Golden { name, .. } in goldens() {
         let reader = Reader::open(&path(name, "ent")).unwrap();
         groups = groups.max(reader.row_group_count());
@@ -151,6 +157,7 @@ fn every_encoding_and_every_part_of_the_format_is_in_some_file() {
             for (_, record) in reader.column(column).unwrap().tree() {
                 encodings.extend(record.encodings.iter().copied());
                 parts += record.chunks.iter().map(|chunk| chunk.parts.len()).sum::<usize>();
+                blooms += record.chunks.iter().filter(|chunk| chunk.bloom.is_some()).count();
                 structs += usize::from(record.children.is_some());
             }
         }
@@ -158,4 +165,5 @@ fn every_encoding_and_every_part_of_the_format_is_in_some_file() {
     let registry: BTreeSet<_> = encoding_names().into_iter().map(|(id, _)| id).collect();
     assert_eq!(encodings, registry);
     assert!(parts > 0 && groups > 1 && structs > 0 && indexed > 16, "{parts} {groups} {structs} {indexed}");
+    assert_eq!(blooms, 6, "of three columns in two row groups; those of ascending rows are left out");
 }

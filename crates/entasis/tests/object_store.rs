@@ -20,7 +20,8 @@ use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use common::{assert_same, concat, write};
 use entasis::{
-    AsyncReader, Condition, ErrorKind, Projection, ReadRequest, Reader, ScanRequest, Strings, WriteOptions,
+    AsyncReader, BloomColumn, Condition, ErrorKind, Projection, ReadRequest, Reader, ScanRequest, Strings,
+    WriteOptions,
     encoding::{FloatOrder, Predicate, Scalar},
     generate::Generator,
 };
@@ -192,6 +193,39 @@ fn a_scan_fetches_what_its_condition_leaves() {
     let count = block_on(plain.into_stream().map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>());
     assert_eq!(count.iter().sum::<usize>(), rows as usize);
     assert!(store.take_requests() <= 2);
+}
+
+#[test]
+fn bloom_filters_of_all_row_groups_are_fetched_together() {
+    let rows = 600_000;
+    let mut generator = Generator::new(2);
+    let ids = Int64Array::from_iter_values((0..rows).map(|_| generator.next_u64() as i64 / 2));
+    let batch = RecordBatch::try_from_iter([("id", Arc::new(ids.clone()) as ArrayRef)]).unwrap();
+    let store = Arc::new(Counting::default());
+    let bloom = vec![BloomColumn::new("id")];
+    let options = WriteOptions { row_group_rows: 200_000, bloom, ..WriteOptions::default() };
+    store.put(write(&batch.schema(), std::slice::from_ref(&batch), options));
+    let reader = open(&store);
+    block_on(reader.schema()).unwrap();
+    let scan_of = |id: i64| {
+        let predicate =
+            Predicate::In { values: vec![Scalar::Int(id.into())], negated: false, order: FloatOrder::Total };
+        let request = ScanRequest { condition: Condition::column(0, predicate), ..ScanRequest::default() };
+        store.take_requests();
+        let mut scan = block_on(reader.scan(request)).unwrap();
+        let mut found = 0;
+        while let Some(batch) = block_on(scan.next()) {
+            found += batch.unwrap().num_rows();
+        }
+        (found, store.take_requests(), scan.metrics())
+    };
+    let (found, requests, metrics) = scan_of(generator.next_u64() as i64 / 2);
+    assert_eq!((found, requests, metrics.rows_fallen_by_blooms, metrics.row_groups_fallen), (0, 3, 600_000, 3));
+    assert!(metrics.bytes_read < 13_000, "{metrics:?}");
+    // A block more, which holds it; its row is taken from the same bytes, and counted again.
+    let (found, requests, metrics) = scan_of(ids.value(300_000));
+    assert_eq!((found, requests), (1, 4));
+    assert!(metrics.bytes_read < 1_100_000, "{metrics:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use common::{Counted, assert_same, concat, write};
 use entasis::{
     Condition, Error, Projection, Reader, Result, ScanRequest, Strings, WriteOptions,
     encoding::{Comparison, FloatOrder, Like, Predicate, Scalar},
-    fuzzing::{Hashed, passing_rows, random_condition},
+    fuzzing::{Hashed, blooms_of, passing_rows, random_condition},
     generate::Generator,
     scan::{Expression, ScanMetrics},
     source::BytesSource,
@@ -83,7 +83,8 @@ fn random_conditions_on_random_tables() {
         let schema = generator.schema(8);
         let rows = 1 + generator.below(5_000);
         let batch = generator.batch(&schema, rows);
-        let options = WriteOptions { row_group_rows: 2_500, ..WriteOptions::default() };
+        let bloom = if seed % 3 > 0 { blooms_of(&schema) } else { Vec::new() };
+        let options = WriteOptions { row_group_rows: 2_500, bloom, ..WriteOptions::default() };
         let bytes = write(&schema, std::slice::from_ref(&batch), options);
         let memory = Reader::from_bytes(bytes.clone()).unwrap();
         // A source that asks for little at a time, so that single rows are got by themselves.
@@ -98,7 +99,10 @@ fn random_conditions_on_random_tables() {
                 let request = ScanRequest { condition: condition.clone(), batch_rows, ..ScanRequest::default() };
                 let (found, metrics) = scanned(reader, request.clone());
                 assert_same(&found, &expected, &context);
-                let fallen = metrics.rows_fallen_by_zones + metrics.rows_fallen_encoded + metrics.rows_fallen_decoded;
+                let fallen = metrics.rows_fallen_by_zones
+                    + metrics.rows_fallen_by_blooms
+                    + metrics.rows_fallen_encoded
+                    + metrics.rows_fallen_decoded;
                 assert_eq!(metrics.rows, rows as u64, "{context}");
                 assert_eq!(metrics.rows_passed + fallen, rows as u64, "{context}");
                 // A part of the rows, a limit, no columns.

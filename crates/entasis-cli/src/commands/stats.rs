@@ -40,8 +40,9 @@ Examples:
   entasis stats trips.ent --json | jq '.columns[] | select(.nulls > 0) | .path'
 
 JSON: {\"file\", \"rows\", \"size_bytes\", \"columns\": [{\"path\", \"type\", \"rows\", \"nulls\", \"nans\", \"min\", \"max\",
-  \"min_is_exact\", \"max_is_exact\", \"distinct\": null or {\"least\", \"most\"}, \"size_bytes\", \"blocks\"}]};
-  the bytes of a column are those of its blocks and of what they share";
+  \"min_is_exact\", \"max_is_exact\", \"distinct\": null or {\"least\", \"most\"}, \"size_bytes\", \"blocks\",
+  \"bloom_bytes\"}]}; the bytes of a column are those of its blocks and of what they share, without its
+  Bloom filters";
 
 /// Shows the statistics.
 pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failure> {
@@ -97,6 +98,7 @@ fn to_json(stats: &ColumnStats, rows: u64) -> Value {
         "distinct": stats.distinct.map(|distinct| json!({ "least": distinct.least, "most": distinct.most })),
         "size_bytes": stats.size_bytes,
         "blocks": stats.blocks,
+        "bloom_bytes": stats.bloom_bytes,
     })
 }
 
@@ -113,8 +115,13 @@ fn print(reader: &Reader, all: &[ColumnStats], out: &mut dyn Write) -> Result<()
         units::counted(columns, "column")
     )?;
     let has_nans = all.iter().any(|stats| stats.nan_count > 0);
-    let mut headings = vec!["column", "type", ">nulls", ">NaN", "min", "max", ">distinct", ">bytes"];
-    headings.retain(|heading| *heading != ">NaN" || has_nans);
+    let has_blooms = all.iter().any(|stats| stats.bloom_bytes > 0);
+    let mut headings = vec!["column", "type", ">nulls", ">NaN", "min", "max", ">distinct", ">bytes", ">Bloom filters"];
+    headings.retain(|heading| match *heading {
+        ">NaN" => has_nans,
+        ">Bloom filters" => has_blooms,
+        _ => true,
+    });
     let mut table = Table::new(&headings);
     let bound =
         |bound: &Option<Shown>| bound.as_ref().map_or("–".to_owned(), |bound| shortened(&bound.words(), BOUND_WIDTH));
@@ -127,6 +134,7 @@ fn print(reader: &Reader, all: &[ColumnStats], out: &mut dyn Write) -> Result<()
         row.extend(has_nans.then(|| units::grouped(stats.nan_count)));
         row.extend([bound(&stats.range.min), bound(&stats.range.max), distinct_words(stats.distinct)]);
         row.push(units::grouped(stats.size_bytes));
+        row.extend(has_blooms.then(|| units::grouped(stats.bloom_bytes)));
         table.row(row);
     }
     Ok(table.print(out)?)

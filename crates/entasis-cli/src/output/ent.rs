@@ -17,6 +17,7 @@ pub fn create(path: &Path, schema: &SchemaRef, options: &OutputOptions) -> Resul
         threads: options.threads,
         encode: EncodeOptions::of(options.encoding.profile),
         encodings: options.encoding.columns.clone(),
+        bloom: options.encoding.bloom.clone(),
         ..WriteOptions::default()
     };
     if let Some(rows) = options.row_group_rows {

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use entasis::Profile;
 use entasis::atomic::AtomicFile;
+use entasis::{BloomColumn, Profile};
 
 use crate::exit::Failure;
 use crate::format::Format;
@@ -46,13 +46,15 @@ pub struct OutputOptions {
     pub encoding: Encoding,
 }
 
-/// What can be asked of the encodings of an Entasis file.
+/// What can be asked of the columns of an Entasis file.
 #[derive(Clone, Debug, Default)]
 pub struct Encoding {
     /// What a byte is worth against the time that decoding takes.
     pub profile: Profile,
     /// Columns, and the encoding that the values of each must have.
     pub columns: Vec<(String, String)>,
+    /// Columns that get Bloom filters.
+    pub bloom: Vec<BloomColumn>,
 }
 
 /// Begins a table.

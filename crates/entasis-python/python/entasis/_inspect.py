@@ -41,6 +41,7 @@ class ColumnInspection(NamedTuple):
     decoded_bytes: int
     blocks: int
     shared_parts: int
+    bloom_bytes: int
     nulls: int
     cascades: tuple[CascadeUse, ...]
 
@@ -62,25 +63,22 @@ class Inspection:
 
     def __repr__(self) -> str:
         lines = [self._head()]
-        cells = [("column", "type", "bytes", "ratio", "nulls", "encoded as")]
+        cells = [["column", "type", *self._numbers(), "encoded as"]]
         for column in self.columns:
-            nulls = f"{column.nulls:,}"
-            cells.append(
-                (
-                    column.path,
-                    _type_words(column),
-                    f"{column.size_bytes:,}",
-                    _ratio(column),
-                    nulls,
-                    column.cascade_words,
-                )
-            )
-        widths = [max(len(row[index]) for row in cells) for index in range(5)]
+            cells.append([column.path, _type_words(column), *self._numbers(column), column.cascade_words])
+        widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]) - 1)]
         for row in cells:
             left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-            right = [cell.rjust(width) for cell, width in zip(row[2:5], widths[2:], strict=True)]
-            lines.append("  ".join([*left, *right, row[5]]).rstrip())
+            right = [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:], strict=True)]
+            lines.append("  ".join([*left, *right, row[-1]]).rstrip())
         return "\n".join(lines)
+
+    def _numbers(self, column: ColumnInspection | None = None) -> list[str]:
+        """Numbers of a column, or their headings; Bloom filters only where some column has any."""
+        numbers = ["bytes", "ratio", "nulls", "Bloom filters"]
+        if column is not None:
+            numbers = [f"{column.size_bytes:,}", _ratio(column), f"{column.nulls:,}", f"{column.bloom_bytes:,}"]
+        return numbers if any(column.bloom_bytes for column in self.columns) else numbers[:3]
 
     def _head(self) -> str:
         file = self.metadata
@@ -90,10 +88,11 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         largest = max((column.size_bytes for column in self.columns), default=1) or 1
-        rows = "".join(_row(column, column.size_bytes / largest) for column in self.columns)
+        rows = "".join(_row(column, self._numbers(column), column.size_bytes / largest) for column in self.columns)
+        headings = "".join(f"<th>{heading}</th>" for heading in self._numbers())
         return (
             f'<div class="entasis-inspect"><style>{_STYLE}</style><p>{html.escape(self._head())}</p><table><thead><tr>'
-            "<th>column</th><th>type</th><th>bytes</th><th>ratio</th><th>nulls</th><th>encoded as</th></tr></thead>"
+            f"<th>column</th><th>type</th>{headings}<th>encoded as</th></tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
 
@@ -136,15 +135,15 @@ _STYLE = (
 )
 
 
-def _row(column: ColumnInspection, share: float) -> str:
+def _row(column: ColumnInspection, numbers: list[str], share: float) -> str:
     pictures = "<br>".join(
         (f"{used.blocks} × " if len(column.cascades) > 1 else "") + _picture(used.tree) for used in column.cascades
     )
+    others = "".join(f'<td class="number">{number}</td>' for number in numbers[1:])
     bar = f'<div class="bar" style="width:{share * 100:.1f}%"></div>'
     return (
         f"<tr><td>{html.escape(column.path)}</td><td>{html.escape(_type_words(column))}</td>"
-        f'<td class="number" title="{column.blocks} blocks">{column.size_bytes:,}{bar}</td>'
-        f'<td class="number">{_ratio(column)}</td><td class="number">{column.nulls:,}</td><td>{pictures}</td></tr>'
+        f'<td class="number" title="{column.blocks} blocks">{numbers[0]}{bar}</td>{others}<td>{pictures}</td></tr>'
     )
 
 

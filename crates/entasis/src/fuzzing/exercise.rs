@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 
+use super::look_up;
 use crate::{
     Projection, ReadLimits, ReadRequest, Reader, ScanRequest, Strings,
     encoding::{Aggregates, Wanted},
@@ -33,6 +34,7 @@ pub fn exercise(file: &[u8]) {
             take(&reader, &projection, strings);
         }
         aggregate(&reader, column);
+        look_up(&reader, column);
     }
     read(&reader, ReadRequest { batch_rows: 1_000, rows: Some(500..70_000), ..ReadRequest::default() });
     take(&reader, &Projection::all(), Strings::AsStored);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use entasis_encoding::{digest, random::Random, wire};
 
 use crate::{
-    Chunk, ColumnRecord, Reader, Result,
+    BloomLayout, BloomRef, Chunk, ColumnRecord, Reader, Result,
     arrow::ColumnNode,
     metadata::{
         pages::{PAGE_BYTES, PAGE_PAYLOAD_BYTES, write_pages},
@@ -161,12 +161,16 @@ impl FileParts {
         let column = random.below(tree.len());
         let row_group = random.below(reader.row_group_count());
         let categories = tree[column].categories.len();
-        match categories > 0 && random.below(2) == 0 {
-            true => {
+        let bloom = tree[column].chunks[row_group].bloom;
+        match (categories > 0, bloom) {
+            (true, _) if random.below(2) == 0 => {
                 let block = &mut tree[column].categories[random.below(categories)];
                 *block = entasis_encoding::fuzzing::mutate(block, random.next(), change).into();
             }
-            false => self.replace_block(&mut tree[column].chunks[row_group], random, change),
+            (_, Some(bloom)) if random.below(3) == 0 => {
+                tree[column].chunks[row_group].bloom = self.changed_bloom(bloom, file, random, change);
+            }
+            _ => self.replace_block(&mut tree[column].chunks[row_group], random, change),
         }
         let mut written = tree.iter().map(written_column).collect::<Result<Vec<_>>>()?;
         written.iter_mut().for_each(|column| column.encodings.truncate(64));
@@ -174,6 +178,30 @@ impl FileParts {
         let mut field_id = tree[0].field_id;
         self.records[index].clear();
         write_record(&root, &mut written.iter(), &mut field_id, &mut self.records[index])
+    }
+
+    /// Other Bloom filters at the end of all blocks, of as many buckets as their bytes make; or the same in another place.
+    fn changed_bloom(
+        &mut self,
+        bloom: BloomRef,
+        file: &Bytes,
+        random: &mut Random,
+        change: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Option<BloomRef> {
+        if random.below(2) == 0 {
+            let buckets = random.next() as u32 >> random.below(32);
+            let layout = BloomLayout::new(bloom.layout.blocks(), buckets.max(1))?;
+            return Some(BloomRef { offset: random.next() >> random.below(64), layout });
+        }
+        let range = bloom.range();
+        let mut stripes = file.get(range.start as usize..range.end as usize)?.to_vec();
+        change(&mut stripes);
+        let blocks = bloom.layout.blocks();
+        let layout = BloomLayout::new(blocks, (stripes.len() / 32 / blocks) as u32)?;
+        stripes.truncate(32 * blocks * layout.buckets() as usize);
+        let offset = self.blocks.len() as u64;
+        self.blocks.extend(layout.seal(&stripes));
+        Some(BloomRef { offset, layout })
     }
 
     fn replace_block(&mut self, chunk: &mut Chunk, random: &mut Random, change: &mut dyn FnMut(&mut Vec<u8>)) {
@@ -207,5 +235,6 @@ fn written_column(record: &ColumnRecord) -> Result<WrittenColumn> {
     let (mut place, mut chunks) = (0, Vec::new());
     record.chunks.iter().for_each(|chunk| chunk.write(&physical, &mut place, &mut chunks));
     let categories = record.categories.iter().map(|block| block.to_vec()).collect();
-    Ok(WrittenColumn { categories, encodings: record.encodings.clone(), chunks })
+    let blooms = record.chunks.iter().map(|chunk| chunk.bloom).collect();
+    Ok(WrittenColumn { categories, encodings: record.encodings.clone(), chunks, blooms })
 }

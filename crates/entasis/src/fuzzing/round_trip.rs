@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
+use super::blooms_of;
 use crate::{
     EncodeOptions, Profile, Projection, ReadRequest, Reader, Result, Strings, WriteOptions, Writer,
     compare::first_difference, encoding::digest, generate::Generator,
@@ -24,7 +25,8 @@ pub fn round_trip(input: &[u8]) {
     let schema = generator.schema(columns);
     let batch = generator.batch(&schema, rows);
     let encode = EncodeOptions::of(Profile::ALL[byte(5) % Profile::ALL.len()]);
-    let options = WriteOptions { row_group_rows: group_rows, encode, ..WriteOptions::default() };
+    let bloom = if byte(6) % 2 == 0 { blooms_of(&schema) } else { Vec::new() };
+    let options = WriteOptions { row_group_rows: group_rows, encode, bloom, ..WriteOptions::default() };
     let file = written(&batch, &schema, pieces, options.clone());
     let again = written(&batch, &schema, 1, WriteOptions { threads: 2, ..options });
     assert!(file == again, "bytes depend on batches or threads");

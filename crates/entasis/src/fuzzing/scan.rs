@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::{
+    blooms_of,
     conditions::{passing_rows, random_condition},
     round_trip::{same, written},
 };
@@ -26,7 +27,8 @@ pub fn scan(input: &[u8]) {
     let schema = generator.schema(columns);
     let batch = generator.batch(&schema, rows);
     let encode = EncodeOptions::of(Profile::ALL[byte(4) % Profile::ALL.len()]);
-    let file = written(&batch, &schema, 1, WriteOptions { row_group_rows, encode, ..WriteOptions::default() });
+    let bloom = if byte(6) % 2 == 0 { blooms_of(&schema) } else { Vec::new() };
+    let file = written(&batch, &schema, 1, WriteOptions { row_group_rows, encode, bloom, ..WriteOptions::default() });
     for _ in 0..CONDITIONS {
         let condition = random_condition(&mut generator, &batch, byte(5) % 4);
         let checked = Reader::from_bytes(file.clone().into())

@@ -2,6 +2,7 @@
 
 pub mod file_record;
 pub mod index;
+mod optional;
 pub mod pages;
 pub mod record;
 pub mod trailer;

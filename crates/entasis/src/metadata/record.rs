@@ -9,11 +9,13 @@ use entasis_encoding::{
     wire::{Reader, WireError, write_bytes, write_signed, write_varint},
 };
 
+use super::optional::{has_optional, read_optional, write_optional};
 use crate::{
     arrow::{
         ColumnNode, ordered_types, physical_of,
         types::{read_metadata, read_text, read_type, write_metadata, write_shredded_struct_type, write_type},
     },
+    bloom::BloomRef,
     error::{Error, Result},
     zone::Zone,
 };
@@ -22,6 +24,7 @@ const NULLABLE: u8 = 1;
 const METADATA: u8 = 2;
 const STRUCT: u8 = 4;
 const CATEGORIES: u8 = 8;
+const OPTIONAL: u8 = 16;
 
 /// A column: its field, and where its blocks are.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +50,8 @@ pub struct Chunk {
     pub parts: Vec<PartRef>,
     /// The blocks, by row.
     pub blocks: Vec<BlockRef>,
+    /// The Bloom filters of all blocks.
+    pub bloom: Option<BloomRef>,
 }
 
 /// Where a shared part is.
@@ -138,6 +143,17 @@ impl Chunk {
         Ok(chunk)
     }
 
+    /// Bytes of its blocks and shared parts.
+    pub fn size_bytes(&self) -> u64 {
+        let parts = self.parts.iter().map(|part| part.size_bytes);
+        parts.chain(self.blocks.iter().map(|block| block.size_bytes)).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of its Bloom filters.
+    pub fn bloom_bytes(&self) -> u64 {
+        self.bloom.map_or(0, |bloom| bloom.layout.size_bytes())
+    }
+
     /// Rows of all blocks.
     pub fn rows(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.rows)).sum()
@@ -178,6 +194,8 @@ pub struct WrittenColumn {
     pub encodings: Vec<u8>,
     /// The chunks, as [`Chunk::write`] wrote them one after the other.
     pub chunks: Vec<u8>,
+    /// The Bloom filters of each chunk.
+    pub blooms: Vec<Option<BloomRef>>,
 }
 
 /// Appends the record of `column`, with those of its fields. `written` yields what was written of each column of the
@@ -194,13 +212,15 @@ pub fn write_record<'a>(
     *field_id += 1;
     let written_column = written.next();
     let categories = written_column.map_or(&[][..], |written| &written.categories);
+    let blooms = written_column.map_or(&[][..], |written| &written.blooms);
     let has_metadata = !field.metadata().is_empty();
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     body.push(
         flag(field.is_nullable(), NULLABLE)
             | flag(has_metadata, METADATA)
             | flag(column.children.is_some(), STRUCT)
-            | flag(!categories.is_empty(), CATEGORIES),
+            | flag(!categories.is_empty(), CATEGORIES)
+            | flag(has_optional(blooms), OPTIONAL),
     );
     write_bytes(field.name().as_bytes(), &mut body);
     match column.children {
@@ -218,6 +238,7 @@ pub fn write_record<'a>(
         write_bytes(&written.encodings, &mut body);
         body.extend_from_slice(&written.chunks);
     }
+    write_optional(blooms, &mut body);
     for child in column.children.iter().flatten() {
         write_record(child, written, field_id, &mut body)?;
     }
@@ -285,7 +306,7 @@ impl ColumnRecord {
         let field_id = reader.varint()?;
         let flags = reader.u8()?;
         let name = read_text(reader)?;
-        if flags & !(NULLABLE | METADATA | STRUCT | CATEGORIES) != 0 {
+        if flags & !(NULLABLE | METADATA | STRUCT | CATEGORIES | OPTIONAL) != 0 {
             return Err(RecordError::Unsupported(format!("column {name:?}: flags {flags:#x}")));
         }
         let type_at = reader.position();
@@ -304,8 +325,12 @@ impl ColumnRecord {
             return Err(RecordError::Malformed(reader.position()));
         }
         let mut place = 0;
-        let chunks =
-            (0..row_groups).map(|_| Chunk::read(reader, &physical, &mut place)).collect::<Result<_, WireError>>()?;
+        let mut chunks = (0..row_groups)
+            .map(|_| Chunk::read(reader, &physical, &mut place))
+            .collect::<Result<Vec<_>, WireError>>()?;
+        if flags & OPTIONAL != 0 {
+            read_optional(reader, &mut chunks)?;
+        }
         let mut data_type = stored_type.data_type;
         let mut children = None;
         if is_struct {
@@ -374,7 +399,7 @@ mod tests {
     use arrow_schema::TimeUnit;
 
     use super::*;
-    use crate::{arrow::shred, zone::Zone};
+    use crate::{arrow::shred, bloom::BloomLayout, zone::Zone};
 
     fn block(offset: u64, rows: u32) -> BlockRef {
         BlockRef { offset, size_bytes: 100, rows, zone: Zone { null_count: 1, ..Zone::default() } }
@@ -391,10 +416,11 @@ mod tests {
             Some(_) => vec![vec![7; 40], vec![8; 3]],
             None => vec![],
         };
-        let whole = |place| Chunk { parts: vec![], blocks: vec![block(place, 2_048), block(place + 104, 7)] };
+        let whole = |place| Chunk { blocks: vec![block(place, 2_048), block(place + 104, 7)], ..Chunk::default() };
         let shared = Chunk {
             parts: vec![PartRef { offset: 9_000, size_bytes: 40, digest: u64::MAX }],
             blocks: vec![block(8_000, 2_055)],
+            bloom: BloomLayout::new(1, 3).map(|layout| BloomRef { offset: 9_040, layout }),
         };
         let chunks = [
             vec![Chunk::default(), whole(1 << 40)],
@@ -410,7 +436,8 @@ mod tests {
             .map(|(node, chunks)| {
                 let (mut place, mut bytes) = (0, Vec::new());
                 chunks.iter().for_each(|chunk| chunk.write(&node.physical, &mut place, &mut bytes));
-                WrittenColumn { categories: categories(&node.field), encodings: vec![1, 7], chunks: bytes }
+                let blooms = chunks.iter().map(|chunk| chunk.bloom).collect();
+                WrittenColumn { categories: categories(&node.field), encodings: vec![1, 7], chunks: bytes, blooms }
             })
             .collect();
         let (mut bytes, mut field_id) = (Vec::new(), 30);
@@ -467,14 +494,14 @@ mod tests {
         assert!(record.chunk(1, 2_055, "a", "s").is_ok());
         assert!(record.chunk(1, 2_054, "a", "s").is_err());
         assert!(record.chunk(2, 2_055, "a", "s").is_err());
-        let uneven = Chunk { parts: vec![], blocks: vec![block(0, 1_000), block(200, 24)] };
+        let uneven = Chunk { blocks: vec![block(0, 1_000), block(200, 24)], ..Chunk::default() };
         assert!(uneven.check(1_024, false).is_err());
         assert!(Chunk::default().check(5, false).is_err());
     }
 
     #[test]
     fn blocks_are_found_by_row() {
-        let chunk = Chunk { parts: vec![], blocks: vec![block(0, 1_024), block(200, 2_048), block(400, 5)] };
+        let chunk = Chunk { blocks: vec![block(0, 1_024), block(200, 2_048), block(400, 5)], ..Chunk::default() };
         let found = |rows| chunk.overlapping(rows).map(|(number, first, _)| (number, first)).collect::<Vec<_>>();
         assert_eq!(found(0..1), [(0, 0)]);
         assert_eq!(found(1_023..1_025), [(0, 0), (1, 1_024)]);

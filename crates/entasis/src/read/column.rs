@@ -279,6 +279,11 @@ impl BlockPlace {
     }
 }
 
+/// What errors call the Bloom filters of a chunk.
+pub(crate) fn bloom_name(column: &ReadColumn, row_group: usize) -> String {
+    format!("column {:?}, row group {row_group}, Bloom filters", column.path)
+}
+
 /// The region for large values, and for each thread its last failure to read it. What a block says of such a failure has
 /// lost its kind; the thread that asked the block finds it here.
 pub(crate) struct LargeRegion {

@@ -47,12 +47,14 @@ impl Part {
     }
 }
 
-/// A block or shared part of some column.
+/// A block or shared part of some column, or the Bloom filters of a chunk.
 pub(super) struct StoredBlock {
     pub offset: u64,
     pub size_bytes: u64,
     pub row_group: usize,
     pub what: String,
+    /// As in [`Part`].
+    pub section: &'static str,
 }
 
 /// Padding is shorter than the largest alignment.
@@ -69,7 +71,7 @@ impl Reader {
             push_gap(end, block.offset, Some(block.row_group), &mut parts);
             let (offset, size_bytes) = (block.offset, block.size_bytes);
             end = end.max(offset.saturating_add(size_bytes));
-            parts.push(Part::new(offset..offset.saturating_add(size_bytes), block.what, "block.md, The block"));
+            parts.push(Part::new(offset..offset.saturating_add(size_bytes), block.what, block.section));
         }
         push_gap(end, self.inner.trailer.pages_offset, None, &mut parts);
         parts.extend(self.pages()?);
@@ -146,8 +148,9 @@ fn push_gap(start: u64, end: u64, row_group: Option<usize>, parts: &mut Vec<Part
     parts.push(Part::new(start..end, what, section));
 }
 
-/// The blocks and shared parts of a column and all below.
+/// The blocks, shared parts and Bloom filters of a column and all below.
 pub(super) fn stored_blocks(record: &std::sync::Arc<ColumnRecord>) -> Vec<StoredBlock> {
+    const BLOCK: &str = "block.md, The block";
     let mut all = Vec::new();
     for (path, record) in record.tree() {
         for (row_group, chunk) in record.chunks.iter().enumerate() {
@@ -155,15 +158,19 @@ pub(super) fn stored_blocks(record: &std::sync::Arc<ColumnRecord>) -> Vec<Stored
                 .parts
                 .iter()
                 .enumerate()
-                .map(|(number, part)| (part.offset, part.size_bytes, format!("shared part {number}")));
+                .map(|(number, part)| (part.offset, part.size_bytes, format!("shared part {number}"), BLOCK));
             let blocks = chunk
                 .blocks
                 .iter()
                 .enumerate()
-                .map(|(number, block)| (block.offset, block.size_bytes, format!("block {number}")));
-            all.extend(parts.chain(blocks).map(|(offset, size_bytes, what)| {
+                .map(|(number, block)| (block.offset, block.size_bytes, format!("block {number}"), BLOCK));
+            let bloom = chunk.bloom.map(|bloom| {
+                let size_bytes = bloom.layout.size_bytes();
+                (bloom.offset, size_bytes, "Bloom filters".to_owned(), "file.md, Bloom filters")
+            });
+            all.extend(parts.chain(blocks).chain(bloom).map(|(offset, size_bytes, what, section)| {
                 let what = format!("column {path:?}, row group {row_group}, {what}");
-                StoredBlock { offset, size_bytes, row_group, what }
+                StoredBlock { offset, size_bytes, row_group, what, section }
             }));
         }
     }

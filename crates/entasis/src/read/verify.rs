@@ -6,11 +6,12 @@ use entasis_encoding::{BitBuffer, Block, Decoded, Parts, Selection, digest};
 
 use super::{
     Reader,
-    column::{BlockPlace, Opener, ReadColumn, chunk_of, empty, open_parts, split_of},
+    column::{BlockPlace, Opener, ReadColumn, bloom_name, chunk_of, empty, open_parts, split_of},
     layout::{StoredBlock, stored_blocks},
 };
 use crate::{
     arrow::{Split, widest_type, with_column},
+    bloom::{BloomLayout, BloomRef, hashes_of},
     error::{Error, Result},
     metadata::{
         record::{BlockRef, Chunk, ColumnRecord},
@@ -118,7 +119,8 @@ impl Check<'_> {
         let columns = (0..self.reader.column_count()).filter_map(|column| self.reader.column(column).ok());
         let mut blocks: Vec<_> = columns.flat_map(|record| stored_blocks(&record)).collect();
         let (offset, what) = (self.reader.blocks_end(), "the metadata pages".to_owned());
-        blocks.push(StoredBlock { offset, size_bytes: 0, row_group: self.reader.row_group_count(), what });
+        let (row_group, section) = (self.reader.row_group_count(), "file.md, Metadata pages");
+        blocks.push(StoredBlock { offset, size_bytes: 0, row_group, what, section });
         blocks.sort_by_key(|block| block.offset);
         let mut start = MAGIC.len() as u64;
         for block in blocks.iter().filter(|block| block.offset <= offset) {
@@ -160,13 +162,49 @@ impl Check<'_> {
             self.done(part.size_bytes);
         }
         let Some(parts) = self.note_any(open_parts(&opener, column, chunk))? else { return Ok(()) };
+        let bloom = self.bloom(&opener, column, row_group, chunk)?;
         for (number, block) in chunk.blocks.iter().enumerate() {
             let place = BlockPlace { row_group, block: number };
-            self.note_any(verify_block(&opener, column, &place, block, &parts))?;
+            self.note_any(verify_block(&opener, column, &place, block, &parts, bloom.as_ref()))?;
             self.done(block.size_bytes);
         }
         Ok(())
     }
+
+    /// The Bloom filters of a chunk, if all of their runs are whole.
+    fn bloom(
+        &mut self,
+        opener: &Opener,
+        column: &ReadColumn,
+        row_group: usize,
+        chunk: &Chunk,
+    ) -> Result<Option<WholeBloom>> {
+        let Some(BloomRef { offset, layout }) = chunk.bloom else { return Ok(None) };
+        let name = bloom_name(column, row_group);
+        let range = opener.check_range(offset..offset.saturating_add(layout.size_bytes()), || name.clone());
+        let Some(range) = self.note_any(range)? else { return Ok(None) };
+        let bytes = opener.source.read(range)?;
+        self.done(layout.size_bytes());
+        let (mut stripes, mut is_whole) = (Vec::with_capacity(bytes.len()), true);
+        for run in 0..layout.run_count() {
+            let range = layout.run_range(run);
+            match layout.check_run(run, &bytes[range.start as usize..range.end as usize]) {
+                Ok(whole) => stripes.extend_from_slice(whole),
+                Err(what) => {
+                    let part = format!("{name}, run {run}");
+                    self.note(Error::corrupt(self.reader.name(), part, offset + range.start, what))?;
+                    is_whole = false;
+                }
+            }
+        }
+        Ok(is_whole.then_some(WholeBloom { layout, stripes }))
+    }
+}
+
+/// All stripes of a chunk's Bloom filters.
+struct WholeBloom {
+    layout: BloomLayout,
+    stripes: Vec<u8>,
 }
 
 fn verify_part(
@@ -190,6 +228,7 @@ fn verify_block(
     place: &BlockPlace,
     reference: &BlockRef,
     parts: &Parts,
+    bloom: Option<&WholeBloom>,
 ) -> Result<()> {
     let name = place.name(column);
     let bytes = opener.source.read(opener.check_range(reference.range(), || name.clone())?)?;
@@ -210,6 +249,12 @@ fn verify_block(
     let zone = with_column(&array, |values| Zone::of(values, reference.zone.distinct))?;
     if zone != reference.zone {
         return Err(corrupt("its zone isn't that of its values"));
+    }
+    if let Some(WholeBloom { layout, stripes }) = bloom {
+        let hashes = with_column(&array, hashes_of)?;
+        if hashes.into_iter().any(|hash| !layout.may_hold(stripes, place.block, hash)) {
+            return Err(corrupt("its Bloom filter denies a value that it holds"));
+        }
     }
     Ok(())
 }

@@ -50,6 +50,11 @@ impl Blocks {
         Self { reader, opener, open: HashMap::new() }
     }
 
+    /// What they are read with.
+    pub fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
     /// Opens what isn't open of the blocks of columns that hold living rows and that `is_needed`. All their bytes are asked for
     /// together; if any lack, so are those for the rows `ahead`, of the same row group.
     pub fn open<'c>(

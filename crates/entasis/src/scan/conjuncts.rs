@@ -88,7 +88,7 @@ pub(super) fn open(conjuncts: &[Conjunct], blocks: &mut Blocks, rows: &Rows, ahe
     conjuncts.iter().for_each(|conjunct| conjunct.prepared.leaves(&mut leaves));
     let is_needed = |column: &ReadColumn, part: &BlockPart<'_>| {
         let mut of_column = leaves.iter().filter(|leaf| leaf.column.key == column.key);
-        of_column.any(|leaf| leaf.verdict(part.reference) == Verdict::Some)
+        of_column.any(|leaf| leaf.verdict(rows.group.number, part) == Verdict::Some)
     };
     blocks.open(leaves.iter().map(|leaf| &leaf.column), std::slice::from_ref(rows), ahead, is_needed)
 }
@@ -165,7 +165,8 @@ impl Prepared {
 
 impl Leaf {
     fn apply(&self, blocks: &Blocks, rows: &mut Rows, work: &mut FilterWork) -> Result<()> {
-        let decide = |part: &BlockPart<'_>| self.verdict(part.reference);
+        let row_group = rows.group.number;
+        let decide = |part: &BlockPart<'_>| self.verdict(row_group, part);
         if blocks.has_none(&self.column, rows)? {
             if self.without_blocks() == Verdict::None {
                 (0..rows.vectors.count).for_each(|vector| rows.alive.clear(vector));

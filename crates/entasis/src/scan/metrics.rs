@@ -19,10 +19,12 @@ pub struct ScanMetrics {
     pub rows: u64,
     /// Row groups that the scan has come to.
     pub row_groups: u64,
-    /// Row groups of which no row was left by zones.
+    /// Row groups of which no row was left by zones and Bloom filters.
     pub row_groups_fallen: u64,
     /// Rows that fell by zones.
     pub rows_fallen_by_zones: u64,
+    /// Rows that zones left, and that fell by Bloom filters.
+    pub rows_fallen_by_blooms: u64,
     /// Rows that fell on encoded values.
     pub rows_fallen_encoded: u64,
     /// Rows that fell on decoded values, by expressions.

@@ -1,7 +1,7 @@
 //! The scan: the rows for which a condition holds, found with as little work as can be. Five rungs, each for what fell on none before:
 //!
 //! 1. **manifest**: whole files, for whoever scans many; here whole row groups, by the zones of their blocks;
-//! 2. **zones**: blocks;
+//! 2. **zones**: blocks; and where these have Bloom filters, by what those tell of equality;
 //! 3. **encoded values**: the conditions that must all hold, one after the other, each on the survivors of the one before, the cheapest
 //!    and most selective first, as measured while the scan goes along; expressions on one column, too, where distinct values answer them;
 //! 4. **decoded values**: expressions that no encoding can answer, on survivors;
@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod blocks;
+mod blooms;
 mod condition;
 mod conjuncts;
 mod expression;
@@ -27,9 +28,10 @@ use entasis_encoding::{AggregateWork, BLOCK_ROWS, Selection, VECTOR_ROWS, Vector
 
 use self::{
     blocks::{Blocks, Rows, batch_of},
+    blooms::Answers,
     conjuncts::{Conjunct, Work},
     metrics::CountedSource,
-    prepared::{Group, Prepared, VectorRange},
+    prepared::{Group, Known, Prepared, VectorRange},
 };
 pub use self::{
     condition::{Condition, Expression},
@@ -116,9 +118,13 @@ pub struct Scan {
     conjuncts: Vec<Conjunct>,
     /// Row groups that are left, with the rows asked of each; the next comes last.
     groups: Vec<(Group, Range<u64>)>,
+    /// How many of these, from the first on, Bloom filters haven't been asked about.
+    unasked_groups: usize,
+    /// What Bloom filters answered.
+    answers: Answers,
     /// The rows that are looked through now, and how many of the conditions they have passed.
     current: Option<(Rows, usize)>,
-    /// True if a row of the row group at hand was left by zones.
+    /// True if a row of the row group at hand was left by zones and Bloom filters.
     has_rows: bool,
     /// Rows that have passed, of one row group, not put out yet.
     found: Vec<Rows>,
@@ -154,6 +160,8 @@ impl Scan {
             batch_rows: request.batch_rows,
             most_rows,
             conjuncts: Vec::new(),
+            unasked_groups: groups.len(),
+            answers: Answers::new(),
             groups,
             current: None,
             has_rows: false,
@@ -206,6 +214,7 @@ impl Scan {
             }
         }
         self.conjuncts = conjuncts;
+        self.unasked_groups = self.groups.len();
         // Rows that are half way through start again: those that passed before pass again, or should not any more.
         if let Some((_, passed)) = &mut self.current {
             *passed = 0;
@@ -230,6 +239,7 @@ impl Scan {
                     return Ok(!self.found.is_empty());
                 }
             }
+            self.ask_blooms()?;
             self.ask()?;
             if let Some((rows, _)) = self.current.take() {
                 self.keep(rows);
@@ -249,9 +259,10 @@ impl Scan {
             || (self.left == 0 && !self.found.is_empty())
     }
 
-    /// The next rows that zones leave, at most 65,536; `None` at the end.
+    /// The next rows that zones and Bloom filters leave, at most 65,536; `None` at the end.
     fn next_rows(&mut self) -> Result<Option<Rows>> {
         while self.left > 0 {
+            self.ask_blooms()?;
             let Some((group, asked)) = self.groups.last_mut() else { return Ok(None) };
             let group = *group;
             if asked.is_empty() {
@@ -269,8 +280,11 @@ impl Scan {
             }
             let (rows, count) = cut(group, asked, self.most_rows);
             self.metrics.rows += count;
-            let rows = self.ask_zones(rows)?;
-            self.metrics.rows_fallen_by_zones += count - rows.alive.count() as u64;
+            let rows = self.fall_by_zones(rows)?;
+            let left = rows.alive.count() as u64;
+            self.metrics.rows_fallen_by_zones += count - left;
+            let rows = self.fall_by(rows, Known::ZonesAndBlooms)?;
+            self.metrics.rows_fallen_by_blooms += left - rows.alive.count() as u64;
             if !rows.alive.is_empty() {
                 self.has_rows = true;
                 return Ok(Some(rows));
@@ -283,10 +297,15 @@ impl Scan {
         self.metrics.row_groups_fallen += u64::from(!self.has_rows);
     }
 
-    /// Lets rows fall by zones.
-    fn ask_zones(&self, mut rows: Rows) -> Result<Rows> {
+    /// Lets rows fall by zones alone.
+    fn fall_by_zones(&self, rows: Rows) -> Result<Rows> {
+        self.fall_by(rows, Known::Zones)
+    }
+
+    /// Lets rows fall by what is known of blocks that aren't open.
+    fn fall_by(&self, mut rows: Rows, known: Known) -> Result<Rows> {
         for conjunct in &self.conjuncts {
-            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, &rows.group, &rows.vectors)?;
+            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, known, &rows.group, &rows.vectors)?;
             for (vector, verdict) in verdicts.into_iter().enumerate() {
                 if verdict == Verdict::None {
                     rows.alive.clear(vector);
@@ -346,7 +365,7 @@ impl Scan {
         (STORE_REQUEST_BYTES..u64::MAX).contains(&self.source.request_bytes())
     }
 
-    /// The rows behind these, of the same row group, as zones leave them, as far as the blocks of columns have so many bytes as are
+    /// The rows behind these, of the same row group, as zones and Bloom filters leave them, as far as the blocks of columns have so many bytes as are
     /// read ahead.
     fn ahead(&self, rows: &Rows, columns: &[&ReadColumn]) -> Result<Vec<Rows>> {
         let Some((group, asked)) = self.groups.last().filter(|(group, _)| *group == rows.group) else {
@@ -355,7 +374,7 @@ impl Scan {
         let mut asked = asked.clone();
         let (mut ahead, mut size_bytes) = (Vec::new(), 0);
         while !asked.is_empty() {
-            let rows = self.ask_zones(cut(*group, &mut asked, self.most_rows).0)?;
+            let rows = self.fall_by(cut(*group, &mut asked, self.most_rows).0, Known::ZonesAndBlooms)?;
             size_bytes += self.blocks.size_bytes(columns.iter().copied(), &rows)?;
             if size_bytes > READ_AHEAD_BYTES {
                 break;
@@ -365,10 +384,11 @@ impl Scan {
         Ok(ahead)
     }
 
-    /// True if zones know that all of these rows pass.
+    /// True if it is known that all of these rows pass.
     fn is_certain(&self, rows: &Rows) -> Result<bool> {
         for conjunct in &self.conjuncts {
-            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, &rows.group, &rows.vectors)?;
+            let known = Known::ZonesAndBlooms;
+            let verdicts = conjunct.prepared.verdicts(&self.blocks.reader, known, &rows.group, &rows.vectors)?;
             let mut alive = verdicts.iter().zip(rows.alive.vectors());
             if alive.any(|(verdict, vector)| *verdict != Verdict::All && *vector != VectorSelection::None) {
                 return Ok(false);

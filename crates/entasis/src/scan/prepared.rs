@@ -4,6 +4,7 @@ use arrow_schema::DataType;
 use entasis_encoding::{Comparison, Filter, FloatOrder, Physical, Predicate, Scalar};
 
 use super::{
+    blooms::Lookup,
     condition::Condition,
     expression::PreparedExpression,
     zones::{Verdict, verdict},
@@ -34,6 +35,17 @@ pub(super) struct Leaf {
     pub column: ReadColumn,
     pub predicate: Predicate,
     pub filter: Filter,
+    /// What it asks of Bloom filters, where these can tell.
+    pub lookup: Option<Lookup>,
+}
+
+/// What is asked about blocks that aren't open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Their zones.
+    Zones,
+    /// Their zones, and what their Bloom filters answered.
+    ZonesAndBlooms,
 }
 
 impl Prepared {
@@ -137,12 +149,18 @@ impl Prepared {
         Ok(Self::Unless(Box::new(not_null), Box::new(Leaf::new(column, predicate.clone())?)))
     }
 
-    /// What zones tell of the rows of each of `vectors`, which are of one row group.
-    pub fn verdicts(&self, reader: &Reader, group: &Group, vectors: &VectorRange) -> Result<Vec<Verdict>> {
+    /// What is known of the rows of each of `vectors`, which are of one row group.
+    pub fn verdicts(
+        &self,
+        reader: &Reader,
+        known: Known,
+        group: &Group,
+        vectors: &VectorRange,
+    ) -> Result<Vec<Verdict>> {
         let combine = |conditions: &[Prepared], first, of: fn(Verdict, Verdict) -> Verdict| {
             let mut all = vec![first; vectors.count];
             for condition in conditions {
-                let verdicts = condition.verdicts(reader, group, vectors)?;
+                let verdicts = condition.verdicts(reader, known, group, vectors)?;
                 all.iter_mut().zip(verdicts).for_each(|(own, other)| *own = of(*own, other));
             }
             Ok(all)
@@ -152,10 +170,10 @@ impl Prepared {
             Prepared::Always(false) => Ok(vec![Verdict::None; vectors.count]),
             Prepared::And(conditions) => combine(conditions, Verdict::All, Verdict::and),
             Prepared::Or(conditions) => combine(conditions, Verdict::None, Verdict::or),
-            Prepared::Leaf(leaf) => leaf.verdicts(reader, group, vectors),
+            Prepared::Leaf(leaf) => leaf.verdicts(reader, known, group, vectors),
             Prepared::Unless(not_null, leaf) => {
-                let mut all = not_null.verdicts(reader, group, vectors)?;
-                let passed = leaf.verdicts(reader, group, vectors)?;
+                let mut all = not_null.verdicts(reader, known, group, vectors)?;
+                let passed = leaf.verdicts(reader, known, group, vectors)?;
                 all.iter_mut().zip(passed).for_each(|(own, passed)| *own = own.and(passed.not()));
                 Ok(all)
             }
@@ -227,7 +245,8 @@ impl Leaf {
             return Err(Error::Unsupported(format!("predicates on the union {:?}", column.path)));
         }
         let filter = Filter::new(&predicate, &column.physical);
-        Ok(Self { column, predicate, filter })
+        let lookup = Lookup::new(&predicate, &column);
+        Ok(Self { column, predicate, filter, lookup })
     }
 
     fn not_null(column: ReadColumn) -> Result<Self> {
@@ -249,11 +268,14 @@ impl Leaf {
         }
     }
 
-    fn verdicts(&self, reader: &Reader, group: &Group, vectors: &VectorRange) -> Result<Vec<Verdict>> {
+    fn verdicts(&self, reader: &Reader, known: Known, group: &Group, vectors: &VectorRange) -> Result<Vec<Verdict>> {
         let chunk = chunk_of(reader, &self.column, group.number, group.rows)?;
         let mut verdicts = vec![self.without_blocks(); vectors.count];
         for part in vectors.blocks(chunk) {
-            verdicts[part.vectors.clone()].fill(self.verdict(part.reference));
+            verdicts[part.vectors.clone()].fill(match known {
+                Known::Zones => self.verdict_of_zone(part.reference),
+                Known::ZonesAndBlooms => self.verdict(group.number, &part),
+            });
         }
         Ok(verdicts)
     }
@@ -263,8 +285,17 @@ impl Leaf {
         if self.predicate.holds(Some(&Scalar::Bool(true))) { Verdict::All } else { Verdict::None }
     }
 
-    pub fn verdict(&self, block: &BlockRef) -> Verdict {
+    /// What a block's zone tells.
+    pub fn verdict_of_zone(&self, block: &BlockRef) -> Verdict {
         verdict(&self.predicate, &block.zone, u64::from(block.rows))
+    }
+
+    /// What the zone of a block, and what its Bloom filter answered, tell.
+    pub fn verdict(&self, row_group: usize, part: &BlockPart<'_>) -> Verdict {
+        match (self.verdict_of_zone(part.reference), &self.lookup) {
+            (Verdict::Some, Some(lookup)) => lookup.verdict(row_group, part.block, part.reference),
+            (verdict, _) => verdict,
+        }
     }
 }
 

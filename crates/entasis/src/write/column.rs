@@ -8,9 +8,10 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use entasis_encoding::{BLOCK_ROWS, ChunkEncoder, EncodedBlock, Physical};
 
-use super::{encodings::ColumnEncoding, sink::Sink, size::Size};
+use super::{asked::ColumnOptions, sink::Sink, size::Size};
 use crate::{
     arrow::{Split, plain_array, with_column, without_dictionaries},
+    bloom::{BloomRef, distinct_hashes, filters},
     error::{Error, Result},
     metadata::record::{BlockRef, Chunk, PartRef, WrittenColumn},
     zone::Zone,
@@ -27,7 +28,7 @@ pub struct ColumnWriter {
     physical: Physical,
     /// Whether the column is a struct's validity, which needs no blocks where nothing is null.
     is_struct: bool,
-    encoding: ColumnEncoding,
+    options: ColumnOptions,
     /// Rows without a block, in order.
     pending: VecDeque<ArrayRef>,
     /// Rows and bytes of the block that is filling, as planned.
@@ -38,6 +39,10 @@ pub struct ColumnWriter {
     has_large: bool,
     encoder: Option<ChunkEncoder>,
     blocks: Vec<(EncodedBlock, Zone)>,
+    /// Per block, what its Bloom filter is made of; none if the column has no filters.
+    hashes: Vec<Vec<u64>>,
+    /// Bytes of the chunk that was written last.
+    chunk_bytes: u64,
     null_count: usize,
     place: u64,
     written: WrittenColumn,
@@ -45,11 +50,11 @@ pub struct ColumnWriter {
 
 impl ColumnWriter {
     /// Nothing yet of a column of `physical` values.
-    pub fn new(physical: Physical, is_struct: bool, encoding: ColumnEncoding) -> Self {
+    pub fn new(physical: Physical, is_struct: bool, options: ColumnOptions) -> Self {
         Self {
             physical,
             is_struct,
-            encoding,
+            options,
             pending: VecDeque::new(),
             block_rows: 0,
             block_bytes: 0,
@@ -57,6 +62,8 @@ impl ColumnWriter {
             has_large: false,
             encoder: None,
             blocks: Vec::new(),
+            hashes: Vec::new(),
+            chunk_bytes: 0,
             null_count: 0,
             place: 0,
             written: WrittenColumn::default(),
@@ -122,14 +129,15 @@ impl ColumnWriter {
         let array = self.take_front(rows)?;
         let only = self.blocks.is_empty() && self.full.is_empty() && group_rows == Some(end);
         let encoder =
-            self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), self.encoding.options.clone()));
-        let asked = &self.encoding.asked;
-        let (block, zone) = with_column(&array, |column| {
+            self.encoder.get_or_insert_with(|| ChunkEncoder::new(self.physical.clone(), self.options.encode.clone()));
+        let ColumnOptions { asked, bloom_rate, .. } = &self.options;
+        let (block, zone, hashes) = with_column(&array, |column| {
             let block = encoder.encode(column, only, large).map_err(|error| refused(error, asked.as_deref()))?;
             let zone = Zone::of(column, block.distinct);
-            Ok::<_, Error>((block, zone))
+            Ok::<_, Error>((block, zone, bloom_rate.map(|_| distinct_hashes(column))))
         })??;
         self.blocks.push((block, zone));
+        self.hashes.extend(hashes);
         Ok(())
     }
 
@@ -172,7 +180,25 @@ impl ColumnWriter {
                 chunk.blocks.push(BlockRef { offset, size_bytes, rows, zone });
             }
         }
+        self.chunk_bytes = chunk.size_bytes();
         chunk.write(&self.physical, &mut self.place, &mut self.written.chunks);
+        Ok(())
+    }
+
+    /// Writes the Bloom filters of the chunk that was written last. They are left out where reading them all is no cheaper than reading the
+    /// values.
+    pub fn write_bloom<W: io::Write>(&mut self, sink: &mut Sink<W>) -> Result<()> {
+        let hashes = std::mem::take(&mut self.hashes);
+        let Some(rate) = self.options.bloom_rate else { return Ok(()) };
+        let bloom = match filters(&hashes, rate, self.chunk_bytes) {
+            None => None,
+            Some((layout, bytes)) => {
+                let offset = sink.position();
+                sink.write(&bytes)?;
+                Some(BloomRef { offset, layout })
+            }
+        };
+        self.written.blooms.push(bloom);
         Ok(())
     }
 

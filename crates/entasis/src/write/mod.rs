@@ -3,9 +3,9 @@
 //! A column encodes as soon as a block is full; encoded bytes wait for the row group's end, large values don't. What a
 //! file holds depends on the rows and the options alone: never on how batches cut the rows, nor on threads.
 
+mod asked;
 mod categories;
 mod column;
-mod encodings;
 mod file;
 mod options;
 mod plan;
@@ -22,7 +22,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 pub use file::FileWriter;
-pub use options::{EncodeOptions, Profile, SortColumn, WriteOptions};
+pub use options::{BloomColumn, EncodeOptions, Profile, SortColumn, WriteOptions};
 
 use self::{
     categories::SeenCategories,
@@ -91,8 +91,8 @@ impl<W: io::Write> Writer<W> {
         let sort = SortCheck::new(&trees, &options.sort_order)?;
         let columns = nodes
             .iter()
-            .zip(encodings::of_columns(&trees, &options)?)
-            .map(|(node, encoding)| ColumnWriter::new(node.physical.clone(), node.children.is_some(), encoding))
+            .zip(asked::of_columns(&trees, &options)?)
+            .map(|(node, asked)| ColumnWriter::new(node.physical.clone(), node.children.is_some(), asked))
             .collect();
         let mut sink = Sink::new(sink, name);
         sink.write(&MAGIC)?;
@@ -202,6 +202,9 @@ impl<W: io::Write> Writer<W> {
         self.encode(Some(group_rows))?;
         for column in &mut self.columns {
             column.write_chunk(&mut self.sink)?;
+        }
+        for column in &mut self.columns {
+            column.write_bloom(&mut self.sink)?;
         }
         self.row_group_rows.push(group_rows);
         Ok(())

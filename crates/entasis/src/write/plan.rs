@@ -103,13 +103,13 @@ mod tests {
     use entasis_encoding::{Fixed, Physical};
 
     use super::*;
-    use crate::write::encodings::ColumnEncoding;
+    use crate::write::asked::ColumnOptions;
 
     /// The rows of each row group when batches of `batch_rows` come.
     fn groups(limits: &GroupLimits, arrays: &[ArrayRef], batch_rows: usize) -> Vec<u64> {
         let rows = arrays[0].len();
         let mut columns = [Physical::Fixed(Fixed::I64), Physical::Bytes]
-            .map(|physical| ColumnWriter::new(physical, false, ColumnEncoding::default()));
+            .map(|physical| ColumnWriter::new(physical, false, ColumnOptions::default()));
         let (mut group, mut groups) = (Group::default(), Vec::new());
         for first in (0..rows).step_by(batch_rows) {
             let end = rows.min(first + batch_rows);

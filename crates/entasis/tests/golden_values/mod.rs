@@ -78,6 +78,26 @@ pub fn size() -> RecordBatch {
     ])
 }
 
+/// What is looked up: identifiers in no order, with zeros and NaNs among the floats, and nulls.
+pub fn identifiers() -> RecordBatch {
+    const ROWS: usize = 2_500;
+    let floats = noise(11).take(ROWS).map(|bits| match bits % 50 {
+        0 => -0.0,
+        1 => f64::NAN,
+        _ => (bits >> 12) as f64 / 3.0,
+    });
+    let keys = noise(12).take(ROWS).map(|bits| (bits % 4 > 0).then(|| format!("{bits:016x}")));
+    let field = Field::new("number", DataType::UInt64, false);
+    let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(noise(13).take(ROWS)));
+    let validity: NullBuffer = (0..ROWS).map(|row| row % 9 > 0).collect::<Vec<_>>().into();
+    table(vec![
+        ("float", Arc::new(Float64Array::from_iter_values(floats))),
+        ("key", Arc::new(StringArray::from_iter(keys))),
+        ("nested", Arc::new(StructArray::new(vec![field].into(), vec![numbers], Some(validity)))),
+        ("row", Arc::new(Int64Array::from_iter_values(0..ROWS as i64))),
+    ])
+}
+
 /// Columns that each suit another encoding.
 pub fn cascades() -> RecordBatch {
     let rows = CASCADE_ROWS as usize;

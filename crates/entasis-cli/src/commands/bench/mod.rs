@@ -14,6 +14,7 @@ mod embeddings;
 mod filters;
 mod kernels;
 mod kinds;
+mod lookups;
 mod measure;
 #[cfg(feature = "cache")]
 mod policies;
@@ -55,6 +56,7 @@ Examples:
   entasis bench columns data/taxi.parquet
   entasis bench embeddings vectors.parquet
   entasis bench access taxi.ent
+  entasis bench lookups id plain.ent bloom.ent
   entasis bench kernels
   entasis bench filters
   entasis bench prices
@@ -71,6 +73,7 @@ enum Command {
     Columns(columns::Arguments),
     Embeddings(embeddings::Arguments),
     Access(access::Arguments),
+    Lookups(lookups::Arguments),
     Kernels(kernels::Arguments),
     Filters(filters::Arguments),
     Prices(prices::Arguments),
@@ -92,6 +95,7 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         Command::Columns(arguments) => columns::run(arguments, report),
         Command::Embeddings(arguments) => embeddings::run(arguments, report),
         Command::Access(arguments) => access::run(arguments, report),
+        Command::Lookups(arguments) => lookups::run(arguments, report),
         Command::Kernels(arguments) => kernels::run(arguments, report),
         Command::Filters(arguments) => filters::run(arguments, report),
         Command::Prices(arguments) => prices::run(arguments, report),

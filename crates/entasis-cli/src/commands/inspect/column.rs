@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use entasis::encoding::Cascade;
-use entasis::{BlockRef, ColumnRecord, Reader};
+use entasis::{BlockRef, BloomRef, ColumnRecord, Reader};
 use serde_json::{Value, json};
 
 use super::Report;
@@ -60,6 +60,11 @@ fn print(reader: &Reader, path: &str, record: &ColumnRecord, out: &mut dyn Write
             writeln!(out, "{}", zone_words(record, stored))?;
             print_node(out, &reader.block(record, row_group, number)?.cascade(), 2)?;
         }
+        if let Some(BloomRef { offset, layout }) = chunk.bloom {
+            let (size, offset) = (units::grouped(layout.size_bytes()), units::grouped(offset));
+            let buckets = units::counted(layout.buckets().into(), "bucket");
+            writeln!(out, "  row group {row_group}, Bloom filters: {buckets} a block, {size} bytes at {offset}")?;
+        }
     }
     Ok(())
 }
@@ -113,7 +118,10 @@ fn to_json(reader: &Reader, path: &str, record: &ColumnRecord) -> Result<Value, 
                 json!({ "offset": part.offset, "size_bytes": part.size_bytes, "digest": digest })
             })
             .collect();
-        row_groups.push(json!({ "shared_parts": parts, "blocks": blocks }));
+        let bloom = chunk.bloom.map(|BloomRef { offset, layout }| {
+            json!({ "offset": offset, "size_bytes": layout.size_bytes(), "buckets": layout.buckets() })
+        });
+        row_groups.push(json!({ "shared_parts": parts, "blocks": blocks, "bloom": bloom }));
     }
     Ok(json!({ "path": path, "type": record.field.data_type().to_string(), "row_groups": row_groups }))
 }

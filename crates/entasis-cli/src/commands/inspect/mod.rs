@@ -67,14 +67,15 @@ JSON: {\"file\", \"size_bytes\", \"rows\", \"row_groups\": [rows], \"written_by\
   \"user_metadata\": {key: text},
   \"sort_order\": [{\"column\", \"descending\", \"nulls_first\"}],
   \"columns\": [{\"path\", \"type\", \"rows\", \"size_bytes\", \"decoded_bytes\", \"blocks\", \"shared_parts\",
-    \"nulls\", \"min\", \"max\", \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
+    \"bloom_bytes\", \"nulls\", \"min\", \"max\", \"min_is_exact\", \"max_is_exact\", \"cascades\": [{\"cascade\", \"blocks\"}]}],
   \"map\": [{\"offset\", \"size_bytes\", \"what\", \"parts\"}]}
 With --bytes: {\"file\", \"parts\": [part]}; a part is
   {\"offset\", \"size_bytes\", \"what\", \"section\", \"children\": [part]}, and children cover their part
 With --column: {\"file\", \"columns\": [{\"path\", \"type\", \"row_groups\": [{
     \"shared_parts\": [{\"offset\", \"size_bytes\", \"digest\"}],
     \"blocks\": [{\"offset\", \"size_bytes\", \"rows\", \"nulls\", \"distinct\", \"min\", \"max\",
-      \"cascade\": node}]}]}]};
+      \"cascade\": node}],
+    \"bloom\": null or {\"offset\", \"size_bytes\", \"buckets\"}}]}]};
   a node is {\"encoding\", \"id\", \"rows\", \"size_bytes\", \"parameters\", \"children\": [node]}
 With --why: {\"file\", \"profile\", \"columns\": [{\"path\", \"type\", \"block\", \"row_group\", \"rows\",
     \"cascade\", \"size_bytes\", \"notes\": [text], \"decisions\": [{\"above\": [encoding], \"type\", \"rows\",

@@ -55,14 +55,18 @@ fn print_head(reader: &Reader, out: &mut dyn Write) -> Result<(), Failure> {
 pub fn print_columns(out: &mut dyn Write, columns: &[Described], file_bytes: u64) -> io::Result<()> {
     /// A bound is for orientation: its beginning is enough.
     const BOUND_WIDTH: usize = 24;
-    let mut table = Table::new(&["column", "type", ">bytes", ">share", ">ratio", ">nulls", "min", "max", "encoded as"]);
+    let has_blooms = columns.iter().any(|column| column.stats.bloom_bytes > 0);
+    let mut headings = vec!["column", "type", ">bytes", ">share", ">ratio", ">nulls", "min", "max"];
+    headings.extend(has_blooms.then_some(">Bloom filters"));
+    headings.push("encoded as");
+    let mut table = Table::new(&headings);
     for column in columns {
         let bound = |bound: &Option<Shown>| {
             bound.as_ref().map_or(String::new(), |bound| shortened(&bound.words(), BOUND_WIDTH))
         };
         let stats = &column.stats;
         let ratio = column.decoded_bytes as f64 / stats.size_bytes.max(1) as f64;
-        table.row(vec![
+        let mut row = vec![
             stats.path.clone(),
             type_words(&stats.data_type),
             units::grouped(stats.size_bytes),
@@ -71,8 +75,10 @@ pub fn print_columns(out: &mut dyn Write, columns: &[Described], file_bytes: u64
             units::grouped(stats.null_count),
             bound(&stats.range.min),
             bound(&stats.range.max),
-            column.cascade_words(),
-        ]);
+        ];
+        row.extend(has_blooms.then(|| units::grouped(stats.bloom_bytes)));
+        row.push(column.cascade_words());
+        table.row(row);
     }
     table.print(out)
 }

@@ -14,10 +14,14 @@ use crate::exit::Failure;
 use crate::table::Table;
 use crate::units;
 
+/// Rows that fell by Bloom filters.
+const BLOOMS: &str = "rows_fallen_by_blooms";
+
 /// What a scan of `.ent` files counts, and what its column is called. Rows that fall on a rung aren't seen by the next.
-const RUNGS: [(&str, &str); 6] = [
+const RUNGS: [(&str, &str); 7] = [
     ("rows_scanned", ">rows"),
     ("rows_fallen_by_zones", ">fell by zones"),
+    (BLOOMS, ">fell by Bloom filters"),
     ("rows_fallen_encoded", ">fell encoded"),
     ("rows_fallen_decoded", ">fell decoded"),
     ("rows_passed", ">passed"),
@@ -38,9 +42,14 @@ pub fn print(query: &Query<'_>, report: &mut Report<'_>) -> Result<(), Failure> 
     if scans.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&["scan", RUNGS[0].1, RUNGS[1].1, RUNGS[2].1, RUNGS[3].1, RUNGS[4].1, RUNGS[5].1]);
-    for scan in scans {
-        table.row([scan.file].into_iter().chain(scan.counts.map(units::grouped)).collect());
+    // Few files have Bloom filters.
+    let is_shown = |&rung: &usize| RUNGS[rung].0 != BLOOMS || scans.iter().any(|scan| scan.counts[rung] > 0);
+    let rungs: Vec<usize> = (0..RUNGS.len()).filter(is_shown).collect();
+    let headings: Vec<_> = ["scan"].into_iter().chain(rungs.iter().map(|&rung| RUNGS[rung].1)).collect();
+    let mut table = Table::new(&headings);
+    for scan in &scans {
+        let counts = rungs.iter().map(|&rung| units::grouped(scan.counts[rung]));
+        table.row([scan.file.clone()].into_iter().chain(counts).collect());
     }
     writeln!(report.out)?;
     Ok(table.print(report.out)?)
