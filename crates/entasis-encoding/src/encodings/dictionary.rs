@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::node::{Node, Opening, bound_of_rows, grains, lanes_mut};
+use super::node::{FEW, Node, Opening, bound_of_rows, grains, lanes_mut};
 use super::run::{end_bits, living_in_runs};
-use super::singles::Singles;
+use super::singles::{Singles, most_singles};
 use super::strings::{append_concatenated, bytes_mut};
 use super::{Effort, Encoding};
 use crate::aggregate::{Living, Reduction, aggregate_decoded};
@@ -23,7 +23,7 @@ use crate::chooser::distinct::Distinct;
 use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
-use crate::filter::{AskCount, DECODED_ROWS, FilterWork, Question};
+use crate::filter::{AskCount, BytesTest, DECODED_ROWS, FilterWork, Question};
 use crate::simd::StringTable;
 use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::views::Views;
@@ -190,7 +190,8 @@ impl Encoding for Dictionary {
             lanes_or_views: OnceLock::new(),
             strings: OnceLock::new(),
         };
-        let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
+        let common =
+            Codes { code_type, codes, vectors: opening.vectors(), values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
             Physical::Fixed(fixed) => {
                 Ok(with_lane_of!(*fixed, T => Box::new(LaneDictionary::<T>(common, PhantomData))))
@@ -316,6 +317,7 @@ macro_rules! with_codes {
 struct Codes {
     code_type: Fixed,
     codes: Box<dyn Node>,
+    vectors: usize,
     values: DictionaryValues,
     decoded_bytes: u64,
 }
@@ -632,6 +634,16 @@ impl Node for StringDictionary {
         let mut codes = self.0.fresh();
         self.0.codes.pick(body, rows, picked, &mut codes)?;
         self.append_picked(body, &codes, self.0.decoded_bytes, out)
+    }
+
+    /// A search looks through all values of the block, or through those of the rows that are left: as many of them in all vectors together
+    /// as may be got singly.
+    fn few(&self, question: Option<&Question>) -> usize {
+        let is_search = question.and_then(Question::bytes_test).is_some_and(BytesTest::is_search);
+        match &self.0.values.source {
+            Source::Inline(..) if is_search => FEW.max(most_singles(self.0.values.count) / self.0.vectors.max(1)),
+            _ => FEW,
+        }
     }
 
     fn filter(

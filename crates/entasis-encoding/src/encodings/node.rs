@@ -17,6 +17,9 @@ use crate::values::{BitBuffer, BytesForm, Decoded, DecodedValues, LaneAccess, La
 use crate::wire::{Reader, WireError};
 use crate::{Fixed, Physical, VECTOR_ROWS};
 
+/// Up to so many rows of a vector are usually sooner got one by one.
+pub(crate) const FEW: usize = 24;
+
 /// So many vectors are decoded at a time to pick rows of them: their values stay in the processor's caches.
 const PICKED_VECTORS: usize = 8;
 
@@ -71,9 +74,10 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         AskCount { own: rows, shared: 0 }
     }
 
-    /// Up to so many rows of a vector are sooner got one by one than all of them filtered.
-    fn few(&self) -> usize {
-        24
+    /// Up to so many rows of a vector are sooner got one by one than all of them decoded, or, if there is a question, than all of them asked;
+    /// the latter where no vector has more.
+    fn few(&self, _question: Option<&Question>) -> usize {
+        FEW
     }
 
     /// The runs of equal values that `rows`, not empty, touch, where the node keeps such: the row behind each run's last, ascending

@@ -293,7 +293,7 @@ impl Node for PhrasesNode {
         Ok(())
     }
 
-    fn few(&self) -> usize {
+    fn few(&self, _question: Option<&Question>) -> usize {
         256
     }
 

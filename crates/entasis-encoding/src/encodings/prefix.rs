@@ -21,6 +21,7 @@ use crate::block::head::EncodedNode;
 use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
+use crate::filter::Question;
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::{Fixed, Physical, simd};
 
@@ -198,7 +199,7 @@ impl Node for PrefixNode {
         Ok(())
     }
 
-    fn few(&self) -> usize {
+    fn few(&self, _question: Option<&Question>) -> usize {
         256
     }
 

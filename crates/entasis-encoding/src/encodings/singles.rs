@@ -13,6 +13,11 @@ const FEW_OF: usize = 4096;
 /// So many values are decoded, one after the other, in the time that one is got singly.
 const SINGLE_COST: usize = 2;
 
+/// So many of a dictionary's values may be got singly: as much again may be lost where all are decoded in the end.
+pub(crate) fn most_singles(all: usize) -> usize {
+    if all < FEW_OF { 0 } else { all / 2 / SINGLE_COST }
+}
+
 /// The strings that were got singly so far, until they are so many that all are sooner decoded.
 #[derive(Debug, Default)]
 pub(crate) struct Singles(Mutex<Known>);
@@ -57,8 +62,7 @@ impl Singles {
         }
         fresh.sort_unstable();
         fresh.dedup();
-        // As much again may be lost where all are decoded in the end.
-        if (known.values.len() + fresh.len()) * SINGLE_COST > all / 2 {
+        if known.values.len() + fresh.len() > most_singles(all) {
             *known = Known { given_up: true, ..Known::default() };
             return Ok(false);
         }

@@ -184,8 +184,8 @@ impl Node for ValidityNode {
         out.values(&*self.values, body, rows, valid)
     }
 
-    fn few(&self) -> usize {
-        self.values.few()
+    fn few(&self, question: Option<&Question>) -> usize {
+        self.values.few(question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -298,8 +298,8 @@ impl Node for PackedNode {
         Ok(())
     }
 
-    fn few(&self) -> usize {
-        self.values.few()
+    fn few(&self, question: Option<&Question>) -> usize {
+        self.values.few(question)
     }
 
     fn children(&self) -> Vec<&dyn Node> {

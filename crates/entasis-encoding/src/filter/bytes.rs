@@ -100,6 +100,11 @@ impl BytesTest {
         }
     }
 
+    /// Whether strings have to be searched.
+    pub fn is_search(&self) -> bool {
+        matches!(self.kind, Kind::Like(_))
+    }
+
     /// Where it only counts whether a string is empty: whether empty ones pass; the others then don't, or the other way round.
     pub fn of_empty(&self) -> Option<bool> {
         match &self.kind {

@@ -90,7 +90,10 @@ impl Filter {
             let (Some(first), last) = (vectors.find(lives), vectors.rfind(lives)) else { return Ok(()) };
             return self.filter_many(root, body, first..last.unwrap_or(first) + 1, selection, work);
         }
-        let few = root.few();
+        let mut few = root.few(Some(&self.question));
+        if (0..selection.vectors().len()).any(|vector| selection.count_in(vector) > few) {
+            few = root.few(None);
+        }
         let mut vector = 0;
         while vector < selection.vectors().len() {
             let alive = selection.count_in(vector);
