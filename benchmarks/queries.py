@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Queries on Entasis beside other engines and formats: DataFusion on Parquet and on Vortex, DuckDB on Parquet and on Vortex.
+"""Queries on Entasis beside other engines and formats: DataFusion and DuckDB, on Parquet and on Vortex.
 
     cargo build --release -p entasis-cli
     python -m venv peers && peers/bin/pip install -r benchmarks/requirements.txt
@@ -7,11 +7,11 @@
 
 Each Parquet file of the folder is a table, and is converted to the other formats with their default settings. The file
 with the queries has one after the other, each ended by a semicolon at the end of a line; what isn't a query, such as
-CREATE VIEW, is carried out first. `--vortex-sql` names the program of benchmarks/vortex-sql, which is Vortex in the same
-DataFusion; without it that is left out. `--duckdb` names a file with the same queries in DuckDB's dialect, where that
-differs. Answers are compared first, as sets of rows, floats to nine digits; where a limit cuts rows that are alike, as
-many rows must come. Then the contenders take turns, and medians of CPU time count, planning included. A contender that
-can't answer a query is reported, and counts for nothing in it.
+CREATE VIEW, is carried out first. `--vortex-sql` names the program of benchmarks/vortex-sql, which is Vortex in the
+same DataFusion; without it that is left out. `--duckdb` names a file with the same queries in DuckDB's dialect, where
+that differs. Answers are compared first, as sets of rows, floats to nine digits; where a limit cuts rows that are
+alike, as many rows must come. Then the contenders take turns, and medians of CPU time count, planning included. A
+contender that can't answer a query is reported, and counts for nothing in it.
 
 `queries.json` has every number. Linux only: it knows what CPU time another process took.
 """

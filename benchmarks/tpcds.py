@@ -4,9 +4,10 @@
     peers/bin/python benchmarks/tpcds.py FOLDER --scale 7
     target/release/entasis bench queries FOLDER benchmarks/tpcds.sql
 
-`catalog_sales` has 1.44 million rows at scale 1 and ten million at scale 7; `customer_demographics` has 1,920,800 at any.
-The number, `draw`, is 0 to 99,999, drawn evenly and always the same: `draw < 10` holds for one row in ten thousand, wherever
-it lies, which is how rows of a random bit vector are asked for in SQL. tpcgen-cli generates the tables.
+`catalog_sales` has 1.44 million rows at scale 1 and ten million at scale 7; `customer_demographics` has 1,920,800 at
+any. The number, `draw`, is 0 to 99,999, drawn evenly and always the same: `draw < 10` holds for one row in ten
+thousand, wherever it lies, which is how rows of a random bit vector are asked for in SQL. tpcgen-cli generates the
+tables.
 """
 
 from __future__ import annotations
