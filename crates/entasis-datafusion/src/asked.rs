@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use datafusion::{
     common::{Result, ScalarValue},
@@ -74,16 +73,4 @@ impl Asked {
         let expression = self.adapters.create(logical.clone(), physical.clone())?.rewrite(expression)?;
         PhysicalExprSimplifier::new(physical).simplify(expression)
     }
-}
-
-/// The plan's columns of a batch.
-pub(crate) fn project(
-    batch: &RecordBatch,
-    columns: &[Arc<dyn PhysicalExpr>],
-    output: &SchemaRef,
-) -> Result<RecordBatch> {
-    let rows = batch.num_rows();
-    let arrays = columns.iter().map(|column| column.evaluate(batch)?.into_array(rows)).collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(output.clone(), arrays, &options)?)
 }

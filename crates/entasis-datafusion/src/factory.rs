@@ -10,17 +10,18 @@ use datafusion::{
         file_format::{FileFormat, FileFormatFactory},
         listing_table_factory::ListingTableFactory,
     },
-    execution::SessionStateBuilder,
     logical_expr::CreateExternalTable,
     prelude::SessionContext,
 };
 
 use crate::{
-    aggregate::{AnswerAggregates, RULE},
+    aggregate::AnswerAggregates,
     format::{EXTENSION, EntasisFormat},
     opened::FileCache,
     options::FormatOptions,
+    output::EvaluateInScans,
     predicates::ScanOptions,
+    rules::add_rule,
 };
 
 /// Registers `.ent` files with a session: `STORED AS ENTASIS` (or `ENT`), `COPY … TO 'x.ent'`, and, where the session
@@ -33,10 +34,8 @@ pub fn register(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     let mut state = state.write();
     state.register_file_format(Arc::new(<EntasisFormatFactory as Default>::default()), true)?;
-    if state.physical_optimizers().iter().all(|rule| rule.name() != RULE) {
-        let rule = Arc::new(AnswerAggregates);
-        *state = SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rule(rule).build();
-    }
+    add_rule(&mut state, AnswerAggregates);
+    add_rule(&mut state, EvaluateInScans);
     for name in ["ENTASIS", "ENT"] {
         state.table_factories_mut().insert(name.to_owned(), Arc::new(EntasisTableFactory::default()));
     }

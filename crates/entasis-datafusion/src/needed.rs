@@ -64,6 +64,13 @@ impl Needed {
         self.0.iter().map(|(&column, part)| part_type(file.field(column).data_type(), part)).collect()
     }
 
+    /// The fields of the columns of [`Self::projection`].
+    pub fn schema(&self, file: &Schema) -> Schema {
+        let types = self.types(file).into_iter();
+        let fields = self.0.keys().zip(types).map(|(&column, of)| file.field(column).clone().with_data_type(of));
+        Schema::new(fields.collect::<Fields>())
+    }
+
     /// `expression` for batches of [`Self::projection`] instead of whole rows of the file.
     pub fn reassign(&self, expression: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         let place = |column: usize| self.0.keys().position(|&needed| needed == column);

@@ -24,11 +24,12 @@ use futures::{StreamExt, stream::BoxStream};
 
 use crate::{
     aggregate::{Function, Term},
-    asked::{Asked, project},
+    asked::Asked,
     memory::held_bytes,
     metrics::{Counters, SCAN},
     needed::Needed,
     opened::{FileCache, FileScan, OpenFile},
+    output::Output,
     ranges::rows_of,
     schema::{read_schema, strings_of},
     translate::Translation,
@@ -116,6 +117,8 @@ impl EntasisOpener {
     async fn read(self, file: PartitionedFile, prepared: Prepared) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let Prepared { opened, physical, columns, needed, translation, request, generation, held } = prepared;
         let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
+        let output = self.asked.output.clone();
+        let output = Output::new(columns, &needed.schema(&physical), output, &self.metrics, self.partition)?;
         let scan = opened.scan(request).await?;
         let counters = Counters::new(SCAN, &self.metrics, self.partition);
         let reading = Reading {
@@ -126,7 +129,7 @@ impl EntasisOpener {
             translation,
             scan,
             generation,
-            columns,
+            output,
             counters,
             _held: held,
         };
@@ -187,7 +190,7 @@ struct Reading {
     scan: FileScan,
     /// Which version of the predicate the scan has; 0 for one that never changes.
     generation: u64,
-    columns: Vec<Arc<dyn PhysicalExpr>>,
+    output: Output,
     counters: Counters<ScanMetrics>,
     /// Given back when the stream is dropped.
     _held: Option<MemoryReservation>,
@@ -200,7 +203,7 @@ impl Reading {
         self.counters.set(&self.scan.metrics());
         // Bytes of another file may be why a batch can't be read.
         self.opened.check_version()?;
-        batch?.map(|batch| project(&batch, &self.columns, &self.opener.asked.output)).transpose()
+        batch?.map(|batch| self.output.project(&batch)).transpose()
     }
 
     /// Tells the scan of a predicate that has changed since: joins and `ORDER BY … LIMIT` make theirs stricter as they go along.

@@ -6,6 +6,7 @@ use datafusion::{
     common::{Result, config::ConfigOptions, tree_node::TreeNodeRecursion},
     datasource::{
         physical_plan::{FileOpener, FileScanConfig, FileSource},
+        source::DataSourceExec,
         table_schema::TableSchema,
     },
     execution::memory_pool::MemoryPool,
@@ -13,7 +14,7 @@ use datafusion::{
     physical_expr::{PhysicalExpr, conjunction_opt, projection::ProjectionExprs},
     physical_expr_adapter::DefaultPhysicalExprAdapterFactory,
     physical_plan::{
-        DisplayFormatType, apply_expression_roots,
+        DisplayFormatType, ExecutionPlan, apply_expression_roots,
         filter_pushdown::{FilterPushdownPropagation, PushedDown},
         metrics::ExecutionPlanMetricsSet,
     },
@@ -148,6 +149,11 @@ impl EntasisSource {
         self.memory = Some(memory);
         self
     }
+}
+
+/// The scan of this crate's that a node is.
+pub(crate) fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &EntasisSource)> {
+    node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<EntasisSource>()
 }
 
 impl fmt::Debug for EntasisSource {

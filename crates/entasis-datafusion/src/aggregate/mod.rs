@@ -18,9 +18,6 @@ use datafusion::{
 pub(crate) use functions::{Function, Term};
 use node::ScanAggregateExec;
 
-/// The rule's name.
-pub(crate) const RULE: &str = "entasis_aggregates";
-
 /// Replaces aggregates without groups in plans that stand right above a scan of `.ent` files, where the scan can answer all of them.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerAggregates;
@@ -38,7 +35,7 @@ impl PhysicalOptimizerRule for AnswerAggregates {
     }
 
     fn name(&self) -> &str {
-        RULE
+        "entasis_aggregates"
     }
 
     fn schema_check(&self) -> bool {

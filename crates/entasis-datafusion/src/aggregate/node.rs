@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use arrow_array::RecordBatch;
 use datafusion::{
     common::{DataFusionError, Result, tree_node::TreeNodeRecursion},
-    datasource::{listing::PartitionedFile, physical_plan::FileScanConfig, source::DataSourceExec},
+    datasource::listing::PartitionedFile,
     execution::{SendableRecordBatchStream, TaskContext},
     physical_expr::{
         PhysicalExpr,
@@ -24,7 +24,7 @@ use futures::{StreamExt, stream};
 use super::Function;
 use crate::{
     opener::{Answer, EntasisOpener},
-    source::EntasisSource,
+    source::scan_of,
 };
 
 /// An aggregate without groups whose input is a scan of `.ent` files, which answers it. Files of which it can't, for their columns are of
@@ -99,11 +99,6 @@ fn count_in(accumulators: &mut [AccumulatorItem], batch: &RecordBatch) -> Result
         accumulator.update_batch(std::slice::from_ref(argument))?;
     }
     Ok(())
-}
-
-/// The scan of this crate's that a node is.
-fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &EntasisSource)> {
-    node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<EntasisSource>()
 }
 
 impl fmt::Debug for ScanAggregateExec {

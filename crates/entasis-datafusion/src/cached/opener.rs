@@ -16,7 +16,6 @@ use datafusion::{
     },
     execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation},
     object_store::ObjectStore,
-    physical_expr::PhysicalExpr,
     physical_plan::metrics::ExecutionPlanMetricsSet,
 };
 use entasis_cache::{
@@ -26,10 +25,11 @@ use entasis_cache::{
 use futures::{StreamExt, stream::BoxStream};
 
 use crate::{
-    asked::{Asked, project},
+    asked::Asked,
     error::of_cache,
     metrics::{Counters, READ},
     needed::Needed,
+    output::Output,
     translate::Translation,
 };
 
@@ -68,6 +68,8 @@ impl CachedOpener {
         let predicate = self.asked.predicate_now(&file, &physical)?;
         let needed = Needed::of(&columns, &physical);
         let columns = columns.into_iter().map(|column| needed.reassign(column)).collect::<Result<Vec<_>>>()?;
+        let output = self.asked.output.clone();
+        let output = Output::new(columns, &needed.schema(&physical), output, &self.metrics, self.partition)?;
         let generation = self.asked.generation();
         let mut translation = Translation::new(physical.clone(), self.asked.predicates);
         let in_bytes = |offset: i64| u64::try_from(offset).unwrap_or(0);
@@ -94,7 +96,7 @@ impl CachedOpener {
             translation,
             rows: Some(rows),
             generation,
-            columns,
+            output,
             counters,
             held,
         };
@@ -127,7 +129,7 @@ struct Reading {
     rows: Option<ParquetRows>,
     /// Which version of the predicate the rows are asked for; 0 for one that never changes.
     generation: u64,
-    columns: Vec<Arc<dyn PhysicalExpr>>,
+    output: Output,
     counters: Counters<ReadMetrics>,
     /// What is held: told to the pool, which doesn't refuse it, as it isn't asked for what Parquet's own reader holds.
     held: Option<MemoryReservation>,
@@ -146,7 +148,7 @@ impl Reading {
             held.resize(rows.held_bytes());
         }
         self.rows = Some(rows);
-        batch.map_err(of_cache)?.map(|batch| project(&batch, &self.columns, &self.asked.output)).transpose()
+        batch.map_err(of_cache)?.map(|batch| self.output.project(&batch)).transpose()
     }
 
     /// Tells the rows of a predicate that has changed since: joins and `ORDER BY … LIMIT` make theirs stricter as they go along.

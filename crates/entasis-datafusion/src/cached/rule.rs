@@ -19,7 +19,7 @@ use datafusion::{
 use entasis_cache::Cache;
 
 use super::table::{CachedTable, Known};
-use crate::predicates::ScanOptions;
+use crate::{output::EvaluateInScans, predicates::ScanOptions, rules::add_rule};
 
 /// Puts all tables of Parquet files of a session behind a cache, those that it has and those that it will have, however they are named:
 /// `register_parquet`, `CREATE EXTERNAL TABLE … STORED AS PARQUET`, `'x.parquet'`. What is behind it, and why something isn't, is in plans.
@@ -45,7 +45,11 @@ pub fn cache_parquet(context: &SessionContext, cache: &Cache) {
     if let Some(listings) = context.runtime_env().cache_manager.get_list_files_cache() {
         listings.update_cache_limit(0);
     }
-    ScanOptions::register(context.state_ref().write().config_mut().options_mut());
+    let state = context.state_ref();
+    let mut state = state.write();
+    ScanOptions::register(state.config_mut().options_mut());
+    add_rule(&mut state, EvaluateInScans);
+    drop(state);
     context.add_analyzer_rule(Arc::new(CacheParquet { cache: cache.clone(), known: Arc::default() }));
 }
 

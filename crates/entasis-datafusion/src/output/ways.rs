@@ -1,0 +1,111 @@
+//! Which of two ways to evaluate a function was cheaper lately.
+
+use std::time::Instant;
+
+/// After so many batches the other way is tried again.
+const TRIED_AGAIN: u32 = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// For every row.
+    ByRow,
+    /// Once per distinct value.
+    ByValue,
+}
+
+/// What both ways took when they were last gone, in nanoseconds per row.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    by_row: Option<f64>,
+    by_value: Option<f64>,
+    batches: u32,
+}
+
+/// A way that is being gone.
+pub(super) struct Began {
+    pub way: Way,
+    rows: usize,
+    at: Instant,
+}
+
+impl Began {
+    /// The same, gone the other way in the end.
+    pub fn by(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
+}
+
+impl Ways {
+    /// The way to go for the next batch.
+    pub fn begin(&mut self, rows: usize) -> Began {
+        self.batches += 1;
+        let cheaper = match (self.by_value, self.by_row) {
+            (None, _) => Way::ByValue,
+            (_, None) => Way::ByRow,
+            (Some(by_value), Some(by_row)) if by_value < by_row => Way::ByValue,
+            _ => Way::ByRow,
+        };
+        let way = match (self.batches.is_multiple_of(TRIED_AGAIN), cheaper) {
+            (false, cheaper) => cheaper,
+            (true, Way::ByRow) => Way::ByValue,
+            (true, Way::ByValue) => Way::ByRow,
+        };
+        Began { way, rows, at: Instant::now() }
+    }
+
+    /// Remembers what it took.
+    pub fn end(&mut self, began: Began) {
+        if began.rows == 0 {
+            return;
+        }
+        let taken = Some(began.at.elapsed().as_nanos() as f64 / began.rows as f64);
+        match began.way {
+            Way::ByRow => self.by_row = taken,
+            Way::ByValue => self.by_value = taken,
+        }
+    }
+
+    /// Remembers that there were too many values.
+    pub fn cannot(&mut self) {
+        self.by_value = Some(f64::INFINITY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread::sleep, time::Duration};
+
+    use super::*;
+
+    fn go(ways: &mut Ways, dear: Option<Way>) -> Way {
+        let began = ways.begin(1);
+        let way = began.way;
+        if dear == Some(way) {
+            sleep(Duration::from_millis(20));
+        }
+        ways.end(began);
+        way
+    }
+
+    #[test]
+    fn the_cheaper_way_is_gone_and_the_other_tried_again() {
+        for (dear, cheap) in [(Way::ByRow, Way::ByValue), (Way::ByValue, Way::ByRow)] {
+            let mut ways = Ways::default();
+            let gone: Vec<Way> = (0..2 * TRIED_AGAIN).map(|_| go(&mut ways, Some(dear))).collect();
+            assert_eq!(gone[..2], [Way::ByValue, Way::ByRow]);
+            assert_eq!(gone[2..].iter().filter(|&&way| way == dear).count(), 2, "{gone:?}");
+            assert_eq!(gone[TRIED_AGAIN as usize - 1], dear);
+            assert_eq!(gone[TRIED_AGAIN as usize], cheap);
+        }
+    }
+
+    #[test]
+    fn too_many_values_are_looked_for_again_later() {
+        let mut ways = Ways::default();
+        ways.cannot();
+        for _ in 1..TRIED_AGAIN {
+            assert_eq!(go(&mut ways, None), Way::ByRow);
+        }
+        assert_eq!(go(&mut ways, None), Way::ByValue);
+    }
+}
