@@ -125,7 +125,7 @@ impl Block {
             reduction.count(selection.count());
             return Ok(());
         }
-        let few = if needs_values { self.root().few(None) } else { 0 };
+        let few = if needs_values { self.root().few() } else { 0 };
         let is_few = |vector: usize| selection.count_in(vector) <= few.min(selection.vector_rows(vector) - 1);
         let vectors = selection.vectors();
         let mut vector = 0;

@@ -22,7 +22,7 @@ impl Block {
     /// are decoded, and the rows that aren't alive left behind.
     pub fn select(&self, selection: &Selection, out: &mut Decoded) -> Result<()> {
         self.check_selection(selection)?;
-        let few = self.root().few(None);
+        let few = self.root().few();
         let kind = |vector: usize| match &selection.vectors()[vector] {
             VectorSelection::None => Alive::None,
             VectorSelection::All => Alive::All,

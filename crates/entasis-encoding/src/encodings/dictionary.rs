@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::node::{FEW, Node, Opening, bound_of_rows, grains, lanes_mut};
+use super::node::{Node, Opening, bound_of_rows, grains, lanes_mut};
 use super::run::{end_bits, living_in_runs};
-use super::singles::{Singles, most_singles};
+use super::singles::{Singles, most_living};
 use super::strings::{append_concatenated, bytes_mut};
 use super::{Effort, Encoding};
 use crate::aggregate::{Living, Reduction, aggregate_decoded};
@@ -23,7 +23,7 @@ use crate::chooser::distinct::Distinct;
 use crate::chooser::statistics::{HARDLY_NARROWER_BITS, most_distinct};
 use crate::chooser::{Encoder, Statistics, sorted::sorted};
 use crate::error::{Error, Result};
-use crate::filter::{AskCount, BytesTest, DECODED_ROWS, FilterWork, Question};
+use crate::filter::{AskCount, DECODED_ROWS, FilterWork, Question};
 use crate::simd::StringTable;
 use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, LaneAccess, Values};
 use crate::views::Views;
@@ -190,8 +190,7 @@ impl Encoding for Dictionary {
             lanes_or_views: OnceLock::new(),
             strings: OnceLock::new(),
         };
-        let common =
-            Codes { code_type, codes, vectors: opening.vectors(), values, decoded_bytes: opening.decoded_bytes };
+        let common = Codes { code_type, codes, values, decoded_bytes: opening.decoded_bytes };
         match opening.physical {
             Physical::Fixed(fixed) => {
                 Ok(with_lane_of!(*fixed, T => Box::new(LaneDictionary::<T>(common, PhantomData))))
@@ -317,7 +316,6 @@ macro_rules! with_codes {
 struct Codes {
     code_type: Fixed,
     codes: Box<dyn Node>,
-    vectors: usize,
     values: DictionaryValues,
     decoded_bytes: u64,
 }
@@ -358,6 +356,57 @@ impl Codes {
             }),
         }?;
         self.codes.filter(body, rows, &codes, work, out)
+    }
+
+    /// Gets the values that living rows have, if these are few of all, and asks only them. They are kept: who wants the rows that pass wants
+    /// some of them.
+    fn ask_living(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        alive: Living<'_>,
+        question: &Question,
+        work: &mut FilterWork,
+    ) -> Result<bool> {
+        let count = self.values.count;
+        let (Source::Inline(values, singles), most) = (&self.values.source, most_living(count)) else {
+            return Ok(false);
+        };
+        if most == 0 {
+            return Ok(false);
+        }
+        let mut lives = vec![0; count];
+        let mut codes = work.scratch(&Physical::Fixed(self.code_type));
+        for piece in grains(rows.clone(), self.codes.grain_rows().max(DECODED_ROWS)) {
+            let alive = alive.slice(piece.start - rows.start, piece.len());
+            if alive.count() > 0 {
+                codes.clear();
+                self.codes.decode(body, piece, &mut codes)?;
+                if let Living::Some(bits) = alive {
+                    with_decoded_lanes!(&mut codes.values, codes => simd::compact(codes, bits), ());
+                }
+                if !with_codes!(codes, codes => simd::count_codes(codes, &mut lives)) {
+                    return Err(bad_code());
+                }
+            }
+        }
+        work.give_back(codes);
+        let living: Vec<u32> = (0..).zip(&lives).filter(|(_, lives)| **lives > 0).map(|(code, _)| code).collect();
+        if living.len() > most {
+            return Ok(false);
+        }
+        let (mut strings, mut found) = (work.scratch(&self.values.physical), BitBuffer::default());
+        values.get(body, &living, &mut strings)?;
+        work.decoded_values += living.len() as u64;
+        question.answer(&strings, &mut found)?;
+        let mut words = vec![0u64; count.div_ceil(64)];
+        for (index, &code) in living.iter().enumerate() {
+            words[code as usize / 64] |= u64::from(found.bits().get(index)) << (code % 64);
+        }
+        singles.keep(count, &living, strings)?;
+        let found = BitBuffer::from_words(&words, count);
+        work.made(&self.values, |_| Ok(Question::of_codes(found.bits(), self.code_type)))?;
+        Ok(true)
     }
 
     /// Reduces each value as often as living rows have its code, if codes are encoded as runs or if they are to be counted; else, and if there are
@@ -636,14 +685,15 @@ impl Node for StringDictionary {
         self.append_picked(body, &codes, self.0.decoded_bytes, out)
     }
 
-    /// A search looks through all values of the block, or through those of the rows that are left: as many of them in all vectors together
-    /// as may be got singly.
-    fn few(&self, question: Option<&Question>) -> usize {
-        let is_search = question.and_then(Question::bytes_test).is_some_and(BytesTest::is_search);
-        match &self.0.values.source {
-            Source::Inline(..) if is_search => FEW.max(most_singles(self.0.values.count) / self.0.vectors.max(1)),
-            _ => FEW,
-        }
+    fn ask_living(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        alive: Living<'_>,
+        question: &Question,
+        work: &mut FilterWork,
+    ) -> Result<bool> {
+        self.0.ask_living(body, rows, alive, question, work)
     }
 
     fn filter(

@@ -196,7 +196,7 @@ impl Node for FsstNode {
         coded.filter(self, body, rows, question, work, out)
     }
 
-    fn few(&self, _question: Option<&Question>) -> usize {
+    fn few(&self) -> usize {
         256
     }
 

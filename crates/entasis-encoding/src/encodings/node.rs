@@ -64,6 +64,19 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         filter_decoded(self, body, rows, question, work, out)
     }
 
+    /// Asks beforehand, and alone, the values of those of `rows` that are alive, if these are so few that it pays; [`Node::filter`] then finds
+    /// in `work` what they answer, and what it says of other rows means nothing. False, with nothing done, by default.
+    fn ask_living(
+        &self,
+        _body: &Body,
+        _rows: Range<usize>,
+        _alive: Living<'_>,
+        _question: &Question,
+        _work: &mut FilterWork,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Reduces those of `rows`, any range within the node, that are alive: a bit for each. By default some vectors are decoded at a time.
     fn aggregate(&self, body: &Body, rows: Range<usize>, alive: Living<'_>, out: &mut Reduction<'_>) -> Result<()> {
         aggregate_decoded(self, body, rows, alive, out)
@@ -74,9 +87,8 @@ pub(crate) trait Node: Send + Sync + fmt::Debug {
         AskCount { own: rows, shared: 0 }
     }
 
-    /// Up to so many rows of a vector are sooner got one by one than all of them decoded, or, if there is a question, than all of them asked;
-    /// the latter where no vector has more.
-    fn few(&self, _question: Option<&Question>) -> usize {
+    /// Up to so many rows of a vector are sooner got one by one than all of them decoded.
+    fn few(&self) -> usize {
         FEW
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::node::{Node, Opening, bound_of_rows, decode_child};
+use super::node::{Node, Opening, bound_of_rows, by_grain, decode_child};
 use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -187,14 +187,36 @@ impl Asked<'_> {
         Ok(out)
     }
 
-    /// As [`Self::of`], of unsigned lanes.
+    /// As [`Self::of`], of unsigned lanes: those between are decoded with them where they are few.
     fn unsigned(&self, child: &dyn Node, fixed: Fixed, body: &Body) -> Result<Vec<u32>> {
-        match self.of(child, &Physical::Fixed(fixed), body)?.values {
-            DecodedValues::L8(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
-            DecodedValues::L16(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
-            DecodedValues::L32(lanes) => Ok(lanes),
-            _ => Err(corrupt("lanes of more than 32 bits")),
+        let Asked::Single(rows) = self else {
+            return unsigned(self.of(child, &Physical::Fixed(fixed), body)?);
+        };
+        let mut lanes = Vec::with_capacity(rows.len());
+        for near in by_grain(rows, NEAR_LANES) {
+            let (low, high) = near.iter().fold((u32::MAX, 0), |(low, high), &row| (low.min(row), high.max(row)));
+            if near.len() * FEW_BETWEEN <= (high - low) as usize {
+                lanes.extend(unsigned(Asked::Single(near).of(child, &Physical::Fixed(fixed), body)?)?);
+                continue;
+            }
+            let range = low as usize..high as usize + 1;
+            let span = unsigned(Asked::Range(range).of(child, &Physical::Fixed(fixed), body)?)?;
+            lanes.extend(near.iter().map(|&row| span[(row - low) as usize]));
         }
+        Ok(lanes)
+    }
+}
+
+/// So many lanes are looked at together, and decoded all where more than one of so many is asked for.
+const NEAR_LANES: usize = 4 * VECTOR_ROWS;
+const FEW_BETWEEN: usize = 16;
+
+fn unsigned(decoded: Decoded) -> Result<Vec<u32>> {
+    match decoded.values {
+        DecodedValues::L8(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
+        DecodedValues::L16(lanes) => Ok(lanes.into_iter().map(u32::from).collect()),
+        DecodedValues::L32(lanes) => Ok(lanes),
+        _ => Err(corrupt("lanes of more than 32 bits")),
     }
 }
 
@@ -293,7 +315,7 @@ impl Node for PhrasesNode {
         Ok(())
     }
 
-    fn few(&self, _question: Option<&Question>) -> usize {
+    fn few(&self) -> usize {
         256
     }
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::bitpack::plan;
-use super::node::{Node, Opening, bound_of_rows, decode_child};
+use super::node::{Node, Opening, bound_of_rows, decode_child, pick_decoded};
 use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -21,7 +21,6 @@ use crate::block::head::EncodedNode;
 use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::filter::Question;
 use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::{Fixed, Physical, simd};
 
@@ -132,6 +131,9 @@ struct PrefixNode {
     decoded_bytes: u64,
 }
 
+/// Where one of so many rows is asked for, nearly all are needed.
+const DENSE_ROWS: usize = 8;
+
 fn corrupt(what: &str) -> Error {
     Error::corrupt("node", 0, format!("Prefix: {what}"))
 }
@@ -199,11 +201,17 @@ impl Node for PrefixNode {
         Ok(())
     }
 
-    fn few(&self, _question: Option<&Question>) -> usize {
+    fn few(&self) -> usize {
         256
     }
 
     fn get(&self, body: &Body, rows: &[u32], out: &mut Decoded) -> Result<()> {
+        if let (Some(&first), Some(&last)) = (rows.first(), rows.last())
+            && rows.is_sorted()
+            && rows.len() * DENSE_ROWS > (last - first) as usize
+        {
+            return pick_decoded(self, body, first as usize..last as usize + 1, rows, out);
+        }
         let restart_of = |row: u32| row / RESTART_ROWS as u32;
         let groups = || rows.chunk_by(|&left, &right| restart_of(left) == restart_of(right));
         let span = |group: &[u32]| {

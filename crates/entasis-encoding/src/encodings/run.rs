@@ -273,13 +273,7 @@ impl Runs {
 
 /// Appends the bits of runs, each as often as it has rows among `rows`.
 fn expand_bits(values: Bits<'_>, ends: &[u32], rows: Range<usize>, out: &mut BitBuffer) -> Result<()> {
-    let mut row = rows.start;
-    for (run, &end) in ends.iter().enumerate() {
-        let end = (end as usize).min(rows.end);
-        out.extend_constant(values.get(run), end.checked_sub(row).ok_or_else(bad_ends)?);
-        row = end;
-    }
-    if row == rows.end { Ok(()) } else { Err(bad_ends()) }
+    simd::expand_bit_runs(values, ends, rows.start as u32, rows.len(), out).map_err(|_| bad_ends())
 }
 
 /// How many of `rows` are alive in each run.

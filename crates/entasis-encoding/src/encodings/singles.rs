@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
+
 use super::dictionary::bad_code;
+use super::strings::append_views;
 use crate::error::{Error, Result};
 use crate::values::{BytesForm, Decoded, DecodedBytes, DecodedValues};
 use crate::views::Views;
@@ -14,8 +17,16 @@ const FEW_OF: usize = 4096;
 const SINGLE_COST: usize = 2;
 
 /// So many of a dictionary's values may be got singly: as much again may be lost where all are decoded in the end.
-pub(crate) fn most_singles(all: usize) -> usize {
+fn most_singles(all: usize) -> usize {
     if all < FEW_OF { 0 } else { all / 2 / SINGLE_COST }
+}
+
+/// Of fewer values, all are searched whichever rows live.
+const LIVING_OF: usize = 256;
+
+/// Up to so many of a dictionary's values are searched alone; of more, all are.
+pub(crate) fn most_living(all: usize) -> usize {
+    if all < LIVING_OF { 0 } else { all / SINGLE_COST }
 }
 
 /// The strings that were got singly so far, until they are so many that all are sooner decoded.
@@ -76,6 +87,25 @@ impl Singles {
         Ok(true)
     }
 
+    /// Keeps the strings of `codes`, ascending, of a dictionary with `all` values, if there are none yet, and these aren't too many.
+    pub fn keep(&self, all: usize, codes: &[u32], strings: Decoded) -> Result<()> {
+        let DecodedValues::Bytes(DecodedBytes::Offsets32(offsets, data)) = strings.values else {
+            return Err(bad_code());
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.given_up || !known.values.is_empty() || codes.len() > most_singles(all) {
+            return Ok(());
+        }
+        let lengths: Vec<u32> = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect();
+        let mut views = Views::default();
+        append_views(&lengths, &Bytes::from(data), &mut views)?;
+        known.places.resize(all, 0);
+        known.extend(
+            codes,
+            Decoded { rows: codes.len(), validity: None, values: DecodedValues::Bytes(DecodedBytes::Views(views)) },
+        )
+    }
+
     /// Number of strings that were got so far, if they haven't become too many.
     #[cfg(test)]
     pub fn len(&self) -> usize {
@@ -98,5 +128,66 @@ impl Known {
         })?;
         codes.iter().zip(first..).for_each(|(&code, place)| self.places[code as usize] = place);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::values::{BitBuffer, Column, Values};
+    use crate::{
+        Block, ChunkEncoder, EncodeOptions, Filter, FilterWork, Like, Limits, Parts, Predicate, Scalar, Selection,
+    };
+
+    /// Searches of some rows: of none, few, runs and many, of dictionaries large and small, with nulls and without.
+    #[test]
+    fn searches_of_living_rows_are_those_of_their_values() {
+        let mut random = Random::new(41);
+        let mut spared = 0;
+        for (distinct, nulls) in [(9000, false), (9000, true), (700, false), (40, true)] {
+            let rows = 20_000;
+            let names: Vec<String> = (0..distinct)
+                .map(|n| format!("https://example.com/{}/catalog/{n}?q={}", n % 17, n * 7919 % 1009))
+                .collect();
+            let codes: Vec<usize> = (0..rows).map(|_| random.below(distinct)).collect();
+            let strings: Vec<&[u8]> = codes.iter().map(|&code| names[code].as_bytes()).collect();
+            let valid: BitBuffer = (0..rows).map(|row| !nulls || row % 5 != 2).collect();
+            let column = Column { rows, validity: nulls.then(|| valid.bits()), values: Values::Bytes(&strings) };
+            let options = EncodeOptions { required: Some(6), ..EncodeOptions::default() };
+            let encoded = ChunkEncoder::new(Physical::Bytes, options).encode(&column, true, &mut |_| Ok(0)).unwrap();
+            for pattern in ["%/catalog/1%", "%q=77", "%nowhere%", "%/3/%q=1_2%"] {
+                let like = Like { pattern: pattern.as_bytes().to_vec(), escape: None, negated: distinct == 700 };
+                let predicate = Predicate::Like(like);
+                for kind in 0..5 {
+                    let alive: BitBuffer = (0..rows)
+                        .map(|row| match kind {
+                            0 => row == 17,
+                            1 => random.below(20) == 0,
+                            2 => (3000..4500).contains(&row),
+                            3 => random.below(10) > 0,
+                            _ => row % 1024 < 3,
+                        })
+                        .collect();
+                    let block =
+                        Block::open(encoded.bytes.clone().into(), &Parts::new(), None, &Limits::default()).unwrap();
+                    let (mut selection, mut work) = (Selection::from_bits(&alive), FilterWork::default());
+                    Filter::new(&predicate, &Physical::Bytes).apply(&block, &mut selection, &mut work).unwrap();
+                    let holds = |row: usize| {
+                        let value = valid.bits().get(row).then(|| Scalar::Bytes(strings[row].to_vec()));
+                        alive.bits().get(row) && predicate.holds(value.as_ref())
+                    };
+                    let expected: Vec<usize> = (0..rows).filter(|&row| holds(row)).collect();
+                    assert_eq!(selection.iter().collect::<Vec<_>>(), expected, "{pattern} of {distinct}, kind {kind}");
+                    let mut out = Decoded::new(&Physical::Bytes, BytesForm::Views);
+                    block.select(&selection, &mut out).unwrap();
+                    for (index, &row) in expected.iter().enumerate() {
+                        assert_eq!(out.scalar(&Physical::Bytes, index), Some(Scalar::Bytes(strings[row].to_vec())));
+                    }
+                    spared += usize::from((1..distinct as u64 / 2).contains(&work.decoded_values));
+                }
+            }
+        }
+        assert!(spared > 20, "{spared} searches had to look at few values");
     }
 }

@@ -171,6 +171,17 @@ impl Node for ValidityNode {
         Ok(())
     }
 
+    fn ask_living(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        alive: Living<'_>,
+        question: &Question,
+        work: &mut FilterWork,
+    ) -> Result<bool> {
+        self.values.ask_living(body, rows, alive, question, work)
+    }
+
     fn ask_count(&self, rows: usize, question: &Question) -> AskCount {
         self.values.ask_count(rows, question)
     }
@@ -184,8 +195,8 @@ impl Node for ValidityNode {
         out.values(&*self.values, body, rows, valid)
     }
 
-    fn few(&self, question: Option<&Question>) -> usize {
-        self.values.few(question)
+    fn few(&self) -> usize {
+        self.values.few()
     }
 
     fn children(&self) -> Vec<&dyn Node> {
@@ -288,6 +299,22 @@ impl Node for PackedNode {
         self.ranked.filter(body, rows, &*self.values, question.nulls, question, work, out)
     }
 
+    fn ask_living(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        alive: Living<'_>,
+        question: &Question,
+        work: &mut FilterWork,
+    ) -> Result<bool> {
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let range = self.ranked.range(body, &rows)?;
+        let packed = alive.packed(range.bits());
+        self.values.ask_living(body, range.values.clone(), Living::of(&packed), question, work)
+    }
+
     fn ask_count(&self, _: usize, question: &Question) -> AskCount {
         self.ranked.ask_count(0, &*self.values, question)
     }
@@ -298,8 +325,8 @@ impl Node for PackedNode {
         Ok(())
     }
 
-    fn few(&self, question: Option<&Question>) -> usize {
-        self.values.few(question)
+    fn few(&self) -> usize {
+        self.values.few()
     }
 
     fn children(&self) -> Vec<&dyn Node> {

@@ -21,6 +21,7 @@ mod plain;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::aggregate::Living;
 use crate::block::body::Body;
 use crate::block::parts::Part;
 use crate::encodings::node::{Node, grains};
@@ -90,10 +91,7 @@ impl Filter {
             let (Some(first), last) = (vectors.find(lives), vectors.rfind(lives)) else { return Ok(()) };
             return self.filter_many(root, body, first..last.unwrap_or(first) + 1, selection, work);
         }
-        let mut few = root.few(Some(&self.question));
-        if (0..selection.vectors().len()).any(|vector| selection.count_in(vector) > few) {
-            few = root.few(None);
-        }
+        let few = if self.ask_living(block, selection, work)? { 0 } else { root.few() };
         let mut vector = 0;
         while vector < selection.vectors().len() {
             let alive = selection.count_in(vector);
@@ -120,6 +118,17 @@ impl Filter {
     /// [`Filter::asking`].
     pub fn answer_decoded(&self, values: &Decoded, out: &mut BitBuffer) -> Result<()> {
         self.question.answer(values, out)
+    }
+
+    /// Asks the values of living rows before the rows, where strings are searched and some rows are gone.
+    fn ask_living(&self, block: &Block, selection: &Selection, work: &mut FilterWork) -> Result<bool> {
+        let is_search = self.question.bytes_test().is_some_and(BytesTest::is_search);
+        if !is_search || selection.count() == selection.rows() {
+            return Ok(false);
+        }
+        let alive = selection.to_bits();
+        let rows = 0..selection.rows();
+        block.root().ask_living(block.body(), rows, Living::of(&alive), &self.question, work)
     }
 
     /// Gets the living rows of a vector, one by one.

@@ -2,6 +2,7 @@
 
 use super::level::{Kernel, Level, run_at};
 use crate::Lane;
+use crate::values::{BitBuffer, Bits};
 use std::mem::MaybeUninit;
 
 /// Why runs cannot be expanded.
@@ -163,6 +164,49 @@ impl<T: Lane> Kernel for ExpandRuns<'_, T> {
     }
 }
 
+/// As [`expand_runs`], of a bit per run. Only where one differs from the bit before is anything done for a run: the row at which it begins
+/// is noted, and a row's bit is the parity of what is noted up to it.
+///
+/// # Errors
+/// As [`expand_runs`].
+pub fn expand_bit_runs(
+    values: Bits<'_>,
+    ends: &[u32],
+    start: u32,
+    row_count: usize,
+    out: &mut BitBuffer,
+) -> Result<(), RunError> {
+    check_runs(values.len(), ends, start, row_count)?;
+    let runs = Runs { ends, start, row_count };
+    // What begins behind the last row has a place too.
+    let mut words = vec![0u64; row_count / 64 + 1];
+    let mut last = 0;
+    for first in (0..values.len()).step_by(64) {
+        let word = values.word(first);
+        let mut changes = (word ^ (word << 1 | last)) & u64::MAX >> (64 - (values.len() - first).min(64));
+        last = word >> 63;
+        while changes != 0 {
+            let run = first + changes.trailing_zeros() as usize;
+            changes &= changes - 1;
+            let row = run.checked_sub(1).map_or(0, |before| runs.rows_to(ends[before]));
+            words[row / 64] ^= 1 << (row % 64);
+        }
+    }
+    let mut before = 0;
+    for (index, mut word) in words.into_iter().enumerate() {
+        for shift in [1, 2, 4, 8, 16, 32] {
+            word ^= word << shift;
+        }
+        word ^= before;
+        before = if word >> 63 == 1 { u64::MAX } else { 0 };
+        let count = (row_count - 64 * index).min(64);
+        if count > 0 {
+            out.extend_word(word & u64::MAX >> (64 - count), count);
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +275,24 @@ mod tests {
             let mut out = Vec::new();
             let result = expand_runs(&values, &ends, start, row_count, &mut out);
             prop_assert_eq!(out.len(), if result.is_ok() { row_count } else { 0 });
+        }
+
+        #[test]
+        fn bits_are_expanded_as_values_are(
+            runs in prop::collection::vec((1u32..90, any::<bool>()), 0..200),
+            lead in 0u32..90,
+            start in 0u32..50,
+            row_count in 0usize..5000,
+        ) {
+            let ends: Vec<u32> = runs.iter().scan(start, |end, (rows, _)| { *end += rows; Some(*end) }).collect();
+            let start = start + lead.min(runs.first().map_or(0, |(rows, _)| rows - 1));
+            let values: Vec<u8> = runs.iter().map(|(_, bit)| u8::from(*bit)).collect();
+            let (mut expected, mut out) = (vec![1], BitBuffer::default());
+            out.push(true);
+            let bits: BitBuffer = runs.iter().map(|(_, bit)| *bit).collect();
+            let result = expand_runs(&values, &ends, start, row_count, &mut expected);
+            prop_assert_eq!(expand_bit_runs(bits.bits(), &ends, start, row_count, &mut out), result);
+            prop_assert_eq!(out.bits().iter().map(u8::from).collect::<Vec<_>>(), expected);
         }
     }
 }
