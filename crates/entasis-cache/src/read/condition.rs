@@ -17,7 +17,7 @@ use crate::{Cell, Error, Result};
 pub(super) type Held = BTreeMap<(usize, usize), Cell>;
 
 /// The rows of which a belief speaks: what was measured on more outweighs it.
-const BELIEVED_ROWS: f64 = 4_096.0;
+const BELIEVED_ROWS: f64 = 1_024.0;
 
 /// What asking did.
 #[derive(Debug, Default)]

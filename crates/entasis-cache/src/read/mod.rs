@@ -11,6 +11,7 @@ mod expression;
 mod file;
 mod footers;
 mod layout;
+mod near;
 mod object;
 mod pages;
 mod prune;

@@ -121,8 +121,8 @@ pub(crate) struct Pages {
 #[derive(Debug)]
 enum PageBytes {
     Here(Vec<(Range<u64>, Bytes)>),
-    /// In the object.
-    There(Object),
+    /// In the object, whose file isn't held open for them.
+    There(Arc<Object>),
 }
 
 impl Pages {
@@ -151,7 +151,7 @@ impl Pages {
     }
 
     /// The same without their bytes, which stay in their object.
-    pub fn left_in(&self, object: &Object) -> Self {
+    pub fn left_in(&self, object: &Arc<Object>) -> Self {
         Self {
             source: self.source.clone(),
             rows: self.rows.clone(),
@@ -204,7 +204,7 @@ impl Pages {
     fn here(self: &Arc<Self>) -> Result<Arc<Self>> {
         let PageBytes::There(object) = &self.bytes else { return Ok(self.clone()) };
         let places = self.source.places(self.row_group, self.leaf, [self.rows.clone()].into_iter())?;
-        let fetched = wait_for(object.fetch(&places))?;
+        let fetched = wait_for(Object::clone(object).fetch(&places))?;
         let bytes = PageBytes::Here(places.into_iter().zip(fetched).collect());
         let (rows, data_type) = (self.rows.clone(), self.data_type.clone());
         Ok(Arc::new(Self { source: self.source.clone(), rows, data_type, bytes, ..**self }))

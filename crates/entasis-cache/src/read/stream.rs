@@ -1,7 +1,7 @@
 //! Rows that come out as they are decoded: some thousands at a time, which stay in the processor's cache and in memory that was had before.
 //! What the cache holds of them are their pages.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -103,6 +103,23 @@ impl Stream {
         if !self.deferred.is_empty() {
             self.deferred = Deferred::All;
         }
+    }
+
+    /// What is asked as rows come out, if there are any yet to come.
+    pub fn deferred(&self) -> Option<&Deferred> {
+        (!self.chunks.is_empty()).then_some(&self.deferred)
+    }
+
+    /// Ends it: the rows that are yet to come, piece by piece, and those that came and aren't out.
+    pub fn end(mut self) -> Result<(BTreeMap<usize, Selection>, Option<RecordBatch>)> {
+        let mut left = BTreeMap::new();
+        for mut chunk in self.chunks {
+            let vectors = chunk.vectors();
+            let selection = left.entry(chunk.piece).or_insert_with(|| Selection::none(chunk.piece_rows));
+            selection.swap(vectors, &mut chunk.alive, 0);
+        }
+        self.coalescer.finish_buffered_batch().map_err(entasis::Error::from)?;
+        Ok((left, self.coalescer.next_completed_batch()))
     }
 
     /// Decodes the next rows, and adds what is ready of those that pass to `out`. False after the last.

@@ -136,6 +136,7 @@ impl ParquetRows {
         let places = leaves.iter().map(|&leaf| inner.source.places(number, leaf, ranges.clone()));
         let places = places.collect::<Result<Vec<_>>>()?.concat();
         group.fetched.fetch(&inner.object, &places).await?;
+        let elsewhere = Arc::new(inner.object.clone());
         let is_kept = inner.cache.footers().keeps(&inner.source.version);
         for (&leaf, &piece) in leaves.iter().flat_map(|leaf| pieces.iter().map(move |piece| (leaf, piece))) {
             let pages = Pages::new(&inner.source, (number, leaf, piece), |place| group.fetched.find(place))?;
@@ -143,7 +144,7 @@ impl ParquetRows {
             let cell = match duties.remove(&(leaf, piece)) {
                 Some(duty) if !inner.object.is_near() => duty.complete_pages(pages, is_kept),
                 duty => {
-                    duty.map(|duty| duty.complete_pages(pages.left_in(&inner.object), is_kept));
+                    duty.map(|duty| duty.complete_pages(pages.left_in(&elsewhere), is_kept));
                     Cell::new(Values::Pages(Arc::new(pages)))
                 }
             };

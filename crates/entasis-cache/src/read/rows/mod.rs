@@ -212,6 +212,9 @@ impl ParquetRows {
 
     /// Makes batches of the next rows that are held; false if there are none.
     fn make_more(&mut self, group: &mut Group) -> Result<bool> {
+        if group.stream.as_ref().is_some_and(|stream| self.is_misjudged(stream)) {
+            return Ok(false);
+        }
         if let Some(mut stream) = group.stream.take() {
             let is_left = self.step(&mut stream, &mut group.held)?;
             group.stream = is_left.then_some(stream);
@@ -239,7 +242,9 @@ impl ParquetRows {
                     None => return Ok(None),
                 },
             };
-            if group.next < group.pieces() && self.left != Some(0) {
+            if group.stream.is_some() {
+                self.ask_deferred(&mut group).await?;
+            } else if group.next < group.pieces() && self.left != Some(0) {
                 self.look_through(&mut group).await?;
             } else {
                 self.metrics.bytes_read += group.fetched.bytes_read;
@@ -295,13 +300,7 @@ impl ParquetRows {
                 *left -= selection.count() as u64;
             }
         }
-        selections.retain(|_, selection| !selection.is_empty());
-        let deferred = self.deferred_leaves(group);
-        let is_needed = |leaf: &usize| self.outputs.contains(leaf) || deferred.contains(leaf);
-        group.held.retain(|(leaf, piece), _| is_needed(leaf) && selections.contains_key(piece));
-        self.hold_output(group, &selections).await?;
-        group.passed.extend(selections);
-        Ok(())
+        self.hold_survivors(group, selections).await
     }
 
     /// Asks pieces for one condition after the other, each on the survivors of those before, the cheapest and most selective first. What
@@ -346,19 +345,59 @@ impl ParquetRows {
         Ok(())
     }
 
-    /// Whether a condition can be asked as rows come out, as nothing else is decoded sooner for it: it is about pages alone, and either most of
-    /// what comes out is decoded for it anyway, or many rows are believed to pass.
+    /// Whether a condition can be asked as rows come out: it is about pages alone, and nothing is spared by asking it sooner.
     fn may_wait(&self, group: &Group, index: usize, selections: &BTreeMap<usize, Selection>) -> bool {
-        let conjunct = &self.conjuncts[index];
-        let leaves = conjunct.leaves();
+        let leaves = self.conjuncts[index].leaves();
         let mut alive = selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
         let is_pages = |place: (usize, usize)| group.held.get(&place).is_some_and(|cell| cell.pages().is_some());
-        let later = self.conjuncts[index + 1..].iter().flat_map(Conjunct::leaves);
-        let is_alone = self.outputs.iter().chain(later).all(|leaf| leaves.contains(leaf));
         self.left.is_none()
             && !leaves.is_empty()
-            && (is_alone || conjunct.passing() * WHOLE_SHARE as f64 >= 2.0)
+            && !self.spares(index)
             && alive.all(|piece| leaves.iter().all(|&leaf| is_pages((leaf, piece))))
+    }
+
+    /// Whether it spares decoding to ask a condition before its rows come out: not if most of what comes out is decoded for it anyway, nor if
+    /// many rows are believed to pass.
+    fn spares(&self, index: usize) -> bool {
+        let conjunct = &self.conjuncts[index];
+        let later = self.conjuncts[index + 1..].iter().flat_map(Conjunct::leaves);
+        let is_alone = self.outputs.iter().chain(later).all(|leaf| conjunct.leaves().contains(leaf));
+        !is_alone && conjunct.passing() * (WHOLE_SHARE as f64) < 2.0
+    }
+
+    /// Whether a condition that is asked as rows come out turns out to let few pass.
+    fn is_misjudged(&self, stream: &Stream) -> bool {
+        match stream.deferred() {
+            Some(Deferred::Some(numbers)) => numbers.iter().any(|&index| self.spares(index)),
+            Some(Deferred::All) | None => false,
+        }
+    }
+
+    /// Asks for what was deferred, before the rest of the rows come out.
+    async fn ask_deferred(&mut self, group: &mut Group) -> Result<()> {
+        let Some(stream) = group.stream.take() else { return Ok(()) };
+        let (mut selections, batch) = stream.end()?;
+        batch.iter().for_each(|batch| self.make_ready(batch));
+        selections.extend(group.passed.drain(..));
+        {
+            let _inside = self.file.0.cache.enter();
+            if let Deferred::Some(numbers) = &group.deferred {
+                numbers.iter().try_for_each(|&index| self.ask_one(group, index, &mut selections))?;
+            }
+        }
+        group.deferred = Deferred::Some(Vec::new());
+        self.hold_survivors(group, selections).await
+    }
+
+    /// Holds what the output needs of the rows that passed, or may, and nothing else.
+    async fn hold_survivors(&mut self, group: &mut Group, mut selections: BTreeMap<usize, Selection>) -> Result<()> {
+        selections.retain(|_, selection| !selection.is_empty());
+        let deferred = self.deferred_leaves(group);
+        let is_needed = |leaf: &usize| self.outputs.contains(leaf) || deferred.contains(leaf);
+        group.held.retain(|(leaf, piece), _| is_needed(leaf) && selections.contains_key(piece));
+        self.hold_output(group, &selections).await?;
+        group.passed.extend(selections);
+        Ok(())
     }
 
     /// The leaves of which pages are asked as rows come out.

@@ -1,6 +1,7 @@
 //! `entasis bench cache`
 
 mod ablation;
+mod cold;
 mod latency;
 
 use std::fs;
@@ -61,6 +62,10 @@ pub struct Arguments {
     #[arg(long)]
     ablation: bool,
 
+    /// Instead: what is cold alone, beside the first time on Parquet
+    #[arg(long, conflicts_with_all = ["ablation", "latency"])]
+    cold: bool,
+
     /// Instead: what each query takes of the clock while threads transcode what those before it have touched, beside a cache that keeps arrays
     #[arg(long, conflicts_with = "ablation")]
     latency: bool,
@@ -71,6 +76,7 @@ Examples:
   entasis bench cache hits/ clickbench.sql --only 11,20,21,22,23,24,32
   entasis bench cache tpch/ tpch.sql --rounds 3 --limit 0.25
   entasis bench cache hits/ like.sql --ablation
+  entasis bench cache hits/ clickbench.sql --cold --rounds 9
   entasis bench cache hits/ clickbench.sql --latency --rounds 4
 
 JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"parquet_pushdown\", \"parquet_first\",
@@ -79,6 +85,8 @@ JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\":
   with the first time on Parquet, in a session as new.
   With --ablation: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"left\", \"together\", \"decoded\",
   \"encoded\"}, \"gain\"}], \"gain_geometric_mean\"}; the gain is of all steps together.
+  With --cold: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet_first\", \"parquet_pushdown_first\", \"cold\"},
+  \"cold_ratio\"}], \"cold_geometric_mean\"}.
   With --latency: {\"queries\": [{\"query\", \"round\", \"answer\", \"queued_cells\", \"seconds\": {\"arrow\", \"entasis\"}}], \"arrow\": {\"median\", \"p99\",
   \"most\"}, \"entasis\": {the same}, \"p99_ratio\", \"ratio_median\", \"ratio_p99\"}; the last two are of the ratios of single queries.";
 
@@ -124,6 +132,9 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     let plain = [systems.make("Parquet", false, None)?, systems.make("Parquet pushdown", true, None)?];
     if arguments.ablation {
         return ablation::run(arguments, &queries, &systems, &plain, report);
+    }
+    if arguments.cold {
+        return cold::run(arguments, &queries, &systems, &plain[0], report);
     }
     if arguments.latency {
         return latency::run(arguments, &queries, &systems, &plain[0], report);
