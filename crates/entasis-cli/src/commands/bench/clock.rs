@@ -64,6 +64,12 @@ fn times(samples: &mut [f64]) -> Times {
     Times { least: samples[0], median: samples[samples.len() / 2], most: samples[samples.len() - 1] }
 }
 
+/// The geometric mean; 1 of nothing.
+pub fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+    let logarithms: Vec<f64> = values.map(|value| value.max(1e-9).ln()).collect();
+    (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +87,11 @@ mod tests {
         let seconds = interleaved(&mut [busy(10_000), busy(1_000_000)], plan).unwrap();
         assert!(seconds[0].least > 0.0 && seconds[1].median > 10.0 * seconds[0].median, "{seconds:?}");
         assert_eq!(times(&mut [3.0, 1.0, 2.0]), Times { least: 1.0, median: 2.0, most: 3.0 });
+    }
+
+    #[test]
+    fn of_nothing_and_of_a_half_and_its_double_the_mean_is_one() {
+        assert!((geometric_mean([0.5, 2.0].into_iter()) - 1.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(std::iter::empty()), 1.0);
     }
 }

@@ -4,9 +4,10 @@ use entasis_cache::Arrival;
 use serde_json::{Value, json};
 
 use super::super::Report;
+use super::super::clock::geometric_mean;
 use super::super::queries::answers::Agreement;
 use super::super::queries::contender::Contender;
-use super::super::queries::figures::{Interval, geometric_mean};
+use super::super::queries::figures::Interval;
 use super::{Arguments, Check, Systems, UNLIMITED_BYTES, each_query};
 use crate::exit::{Exit, Failure};
 use crate::table::Table;

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use super::Report;
-use super::clock::cpu_seconds;
+use super::clock::{cpu_seconds, geometric_mean};
 use super::queries::answers::{Agreement, Answers};
 use super::queries::contender::{self, Contender, Run};
-use super::queries::figures::{Interval, geometric_mean};
+use super::queries::figures::Interval;
 use super::queries::tables_in;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;

@@ -139,12 +139,6 @@ impl Interval {
     }
 }
 
-/// The geometric mean; 1 of nothing.
-pub fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
-    let logarithms: Vec<f64> = values.map(|value| value.max(1e-9).ln()).collect();
-    (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +150,5 @@ mod tests {
         assert_eq!(of(3), Interval { low: 0.0, median: 1.0, high: 2.0 });
         // Of 15 values, the fourth and the twelfth bound the median in 96.5 % of cases.
         assert_eq!(of(15), Interval { low: 3.0, median: 7.0, high: 11.0 });
-        assert!((geometric_mean([0.5, 2.0].into_iter()) - 1.0).abs() < 1e-12);
     }
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Report;
+use super::clock::geometric_mean;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::table::Table;
@@ -106,8 +107,8 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     if report.json {
         report.json(&json!({
             "queries": all.iter().map(Figures::to_json).collect::<Vec<_>>(),
-            "geometric_mean": figures::geometric_mean(all.iter().map(|one| one.ratio.median)),
-            "geometric_mean_without_planning": figures::geometric_mean(all.iter().map(|one| one.without_planning)),
+            "geometric_mean": geometric_mean(all.iter().map(|one| one.ratio.median)),
+            "geometric_mean_without_planning": geometric_mean(all.iter().map(|one| one.without_planning)),
             "slower": all.iter().filter(|one| one.is_slower()).map(|one| one.number).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -177,7 +178,7 @@ fn print(out: &mut dyn Write, all: &[Figures]) -> Result<(), Failure> {
         table.row(row);
     }
     table.print(out)?;
-    let mean = |ratios: &dyn Fn(&Figures) -> f64| figures::geometric_mean(all.iter().map(ratios));
+    let mean = |ratios: &dyn Fn(&Figures) -> f64| geometric_mean(all.iter().map(ratios));
     writeln!(
         out,
         "\nGeometric mean {:.3}, without planning {:.3}; slower than allowed (!): {} of {}",

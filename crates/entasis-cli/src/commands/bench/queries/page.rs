@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::figures::{Figures, geometric_mean};
+use super::super::clock::geometric_mean;
+use super::figures::Figures;
 
 const WIDTH: f64 = 520.0;
 const ROW: f64 = 22.0;
