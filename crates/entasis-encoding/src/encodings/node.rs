@@ -12,7 +12,7 @@ use crate::block::bounds::Budget;
 use crate::block::head::NodeRecord;
 use crate::block::parts::Parts;
 use crate::error::{Error, Result};
-use crate::filter::{AskCount, FilterWork, Question, filter_decoded};
+use crate::filter::{AskCount, DECODED_ROWS, FilterWork, Question, filter_decoded};
 use crate::values::{BitBuffer, BytesForm, Decoded, DecodedValues, LaneAccess, LargeValues};
 use crate::wire::{Reader, WireError};
 use crate::{Fixed, Physical, VECTOR_ROWS};
@@ -315,6 +315,12 @@ pub(crate) fn grains(rows: Range<usize>, grain_rows: usize) -> impl Iterator<Ite
     let ends = (rows.start / grain_rows + 1..).map(move |grain| grain * grain_rows);
     let starts = std::iter::once(rows.start).chain(ends.clone());
     starts.take_while(move |&start| start < rows.end).zip(ends).map(move |(start, end)| start..end.min(rows.end))
+}
+
+/// `rows` by stretches in which a filter does what may pay or not: first a vector, to see, then as many as are decoded at a time.
+pub(crate) fn tried(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let seen = (rows.start / VECTOR_ROWS * VECTOR_ROWS + VECTOR_ROWS).min(rows.end);
+    std::iter::once(rows.start..seen).chain(grains(seen..rows.end, DECODED_ROWS)).filter(|rows| !rows.is_empty())
 }
 
 /// The vectors that `rows` touches.

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::node::{Node, Opening, bound_of_rows, by_grain, decode_child};
+use super::node::{Node, Opening, bound_of_rows, by_grain, decode_child, tried};
 use super::strings::{append_views, bytes_mut, length_type, locate, locate_each};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -24,6 +24,8 @@ use crate::block::bounds::Budget;
 use crate::block::head::EncodedNode;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
+use crate::filter::coded::Sorted;
+use crate::filter::pieced::PiecedStrings;
 use crate::filter::{BytesTest, FilterWork, Question, filter_decoded};
 use crate::phrases::{MIN_PHRASE_BYTES, Parsed, PhraseText, TEXT_BYTES};
 use crate::simd::{COPY_BYTES, GatherError, PhraseStrings};
@@ -276,13 +278,97 @@ impl PhrasesNode {
                 })
             }
         };
-        expanded.map_err(|error| match error {
-            GatherError::BadCode(phrase) => corrupt(format!("phrase {phrase} leaves the text or its string")),
-            GatherError::OffsetOverflow => Error::OffsetOverflow,
-            _ => corrupt("strings exceed what the block declares"),
-        })?;
+        expanded.map_err(misfit)?;
         out.extend_valid(counts.len());
         Ok(())
+    }
+}
+
+impl PhrasesNode {
+    /// Appends a bit for each string, set where it passes: as its phrases say, else together with its literals. Returns whether that pays:
+    /// whether the literals of few were needed.
+    fn sort(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        (question, test): (&Question, &BytesTest),
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<bool> {
+        let (counts, phrases) = locate(body, &*self.counts, self.count_type, &self.firsts, rows.clone())?;
+        let phrases = Asked::Range(phrases);
+        let segments = phrases.unsigned(&*self.segments, self.segment_type, body)?;
+        let phrases = phrases.unsigned(&*self.phrases, Fixed::U32, body)?;
+        let strings = PiecedStrings::new(without_room(self.text(body)?), &counts, &segments, &phrases);
+        let mut sorted = strings.sort(test).map_err(misfit)?;
+        self.sort_literals(body, rows.clone(), (question, &counts), work, &mut sorted)?;
+        let unknown: Vec<u32> = (0..counts.len())
+            .filter(|row| sorted.unknown[row / 64] >> (row % 64) & 1 == 1)
+            .map(|row| (rows.start + row) as u32)
+            .collect();
+        if !unknown.is_empty() {
+            let is_sparse = unknown.len() * FEW_BETWEEN < rows.len();
+            let asked = if is_sparse { Asked::Single(&unknown) } else { Asked::Range(rows.clone()) };
+            let literals = asked.of(&*self.literals, &Physical::Bytes, body)?;
+            let DecodedValues::Bytes(DecodedBytes::Offsets32(ends, literals)) = literals.values else {
+                return Err(corrupt("literals that aren't bytes"));
+            };
+            let mut next = 0..;
+            let literals_of = |row: usize| {
+                let index = if is_sparse { next.next().unwrap_or_default() } else { row };
+                &literals[ends[index] as usize..ends[index + 1] as usize]
+            };
+            strings.settle(test, &mut sorted, literals_of).map_err(misfit)?;
+        }
+        work.compared_values += (rows.len() - unknown.len()) as u64;
+        work.decoded_values += unknown.len() as u64;
+        for (index, word) in sorted.passing.into_iter().enumerate() {
+            let bits = (rows.len() - 64 * index).min(64);
+            out.extend_word(word & u64::MAX >> (64 - bits), bits);
+        }
+        Ok(unknown.len() * FEW_UNKNOWN <= rows.len())
+    }
+}
+
+impl PhrasesNode {
+    /// Tells strings without phrases, which are their literals, if there are many.
+    fn sort_literals(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        (question, counts): (&Question, &[u32]),
+        work: &mut FilterWork,
+        sorted: &mut Sorted,
+    ) -> Result<()> {
+        let have_none = |counts: &[u32]| counts.iter().rev().fold(0, |word, &count| word << 1 | u64::from(count == 0));
+        let literal: Vec<u64> = counts.chunks(64).map(have_none).collect();
+        let unknown = literal.iter().zip(&sorted.unknown).map(|(literal, unknown)| (literal & unknown).count_ones());
+        if unknown.sum::<u32>() as usize * FEW_BETWEEN <= rows.len() {
+            return Ok(());
+        }
+        let mut found = BitBuffer::default();
+        self.literals.filter(body, rows, question, work, &mut found)?;
+        for (index, literal) in literal.into_iter().enumerate() {
+            sorted.unknown[index] &= !literal;
+            sorted.passing[index] = sorted.passing[index] & !literal | found.bits().word(64 * index) & literal;
+        }
+        Ok(())
+    }
+}
+
+/// Where more than one of so many strings can't be told without its literals, it is quicker to put all of them together.
+const FEW_UNKNOWN: usize = 10;
+
+/// The text itself.
+fn without_room(text: &[u8]) -> &[u8] {
+    &text[..text.len() - COPY_BYTES]
+}
+
+fn misfit(error: GatherError) -> Error {
+    match error {
+        GatherError::BadCode(phrase) => corrupt(format!("phrase {phrase} leaves the text or its string")),
+        GatherError::OffsetOverflow => Error::OffsetOverflow,
+        _ => corrupt("strings exceed what the block declares"),
     }
 }
 
@@ -300,7 +386,18 @@ impl Node for PhrasesNode {
         work: &mut FilterWork,
         out: &mut BitBuffer,
     ) -> Result<()> {
-        let Some(empty_passes) = question.bytes_test().and_then(BytesTest::of_empty) else {
+        let test = question.bytes_test();
+        if let Some(test) = test.filter(|test| test.of_empty().is_none() && PiecedStrings::may_sort(test)) {
+            let mut pays = true;
+            for rows in tried(rows) {
+                match pays {
+                    true => pays = self.sort(body, rows, (question, test), work, out)?,
+                    false => filter_decoded(self, body, rows, question, work, out)?,
+                }
+            }
+            return Ok(());
+        }
+        let Some(empty_passes) = test.and_then(BytesTest::of_empty) else {
             return filter_decoded(self, body, rows, question, work, out);
         };
         // A phrase isn't empty: what has one passes if others than empty strings do, and what has none is its literals.

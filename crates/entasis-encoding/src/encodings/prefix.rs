@@ -13,7 +13,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::bitpack::plan;
-use super::node::{Node, Opening, bound_of_rows, decode_child, pick_decoded};
+use super::node::{Node, Opening, bound_of_rows, decode_child, pick_decoded, tried};
 use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
 use super::{Effort, Encoding};
 use crate::block::body::Body;
@@ -21,7 +21,8 @@ use crate::block::head::EncodedNode;
 use crate::chooser::statistics::LEAST_SYMBOL_RATIO;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::{Error, Result};
-use crate::values::{BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
+use crate::filter::{BytesTest, FilterWork, Question, filter_decoded};
+use crate::values::{BitBuffer, BytesForm, Column, Decoded, DecodedBytes, DecodedValues, Lanes, Values};
 use crate::{Fixed, Physical, simd};
 
 pub(crate) struct Prefix;
@@ -134,6 +135,9 @@ struct PrefixNode {
 /// Where one of so many rows is asked for, nearly all are needed.
 const DENSE_ROWS: usize = 8;
 
+/// Where more than one of so many strings has to be decoded to be asked, all are.
+const FEW_UNKNOWN: usize = 6;
+
 fn corrupt(what: &str) -> Error {
     Error::corrupt("node", 0, format!("Prefix: {what}"))
 }
@@ -175,6 +179,55 @@ fn checked_shared(decoded: Decoded, mut alone: impl Iterator<Item = usize>) -> R
     Ok(shared)
 }
 
+impl PrefixNode {
+    /// Appends a bit for each string, set where it passes. One that shares more with the string that begins its group than that has in
+    /// common with what is asked for passes as that one does; the others are decoded. Returns whether that pays: whether these are few.
+    fn sort(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        (question, test): (&Question, &BytesTest),
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<bool> {
+        let from = rows.start / RESTART_ROWS * RESTART_ROWS..rows.end;
+        let shared = decode_child(&*self.shared, &Physical::Fixed(Fixed::U8), body, from.clone())?;
+        let shared = checked_shared(shared, (0..from.len()).step_by(RESTART_ROWS))?;
+        let firsts: Vec<u32> = from.clone().step_by(RESTART_ROWS).map(|row| row as u32).collect();
+        let mut rests = Decoded::new(&Physical::Bytes, BytesForm::Offsets32);
+        self.rests.get(body, &firsts, &mut rests)?;
+        let rests = Rests::of(rests)?;
+        let (mut passing, mut unknown) = (Vec::with_capacity(from.len()), Vec::new());
+        for (group, ends) in shared.chunks(RESTART_ROWS).zip(rests.offsets.windows(2)) {
+            let first = &rests.data[ends[0] as usize..ends[1] as usize];
+            let (passes, common) = (test.holds(first), test.common_bytes(first).unwrap_or(0));
+            let alike = 1 + group[1..].iter().take_while(|&&shared| usize::from(shared) > common).count();
+            let start = from.start + passing.len();
+            passing.resize(passing.len() + group.len(), passes);
+            unknown.extend(
+                (start + alike..start + group.len()).map(|row| row as u32).filter(|&row| row as usize >= rows.start),
+            );
+        }
+        if unknown.len() * FEW_UNKNOWN > rows.len() {
+            filter_decoded(self, body, rows, question, work, out)?;
+            return Ok(false);
+        }
+        if !unknown.is_empty() {
+            let (mut values, mut found) = (work.scratch(&Physical::Bytes), BitBuffer::default());
+            self.get(body, &unknown, &mut values)?;
+            question.answer(&values, &mut found)?;
+            work.give_back(values);
+            for (index, &row) in unknown.iter().enumerate() {
+                passing[row as usize - from.start] = found.bits().get(index);
+            }
+        }
+        work.decoded_values += unknown.len() as u64;
+        work.compared_values += (rows.len() - unknown.len()) as u64;
+        passing[rows.start - from.start..].iter().for_each(|&passes| out.push(passes));
+        Ok(true)
+    }
+}
+
 impl Node for PrefixNode {
     fn decode(&self, body: &Body, rows: Range<usize>, out: &mut Decoded) -> Result<()> {
         if rows.is_empty() {
@@ -198,6 +251,27 @@ impl Node for PrefixNode {
             }
         }
         out.extend_valid(rows.len());
+        Ok(())
+    }
+
+    fn filter(
+        &self,
+        body: &Body,
+        rows: Range<usize>,
+        question: &Question,
+        work: &mut FilterWork,
+        out: &mut BitBuffer,
+    ) -> Result<()> {
+        let Some(test) = question.bytes_test().filter(|test| test.common_bytes(&[]).is_some()) else {
+            return filter_decoded(self, body, rows, question, work, out);
+        };
+        let mut pays = true;
+        for rows in tried(rows) {
+            match pays {
+                true => pays = self.sort(body, rows, (question, test), work, out)?,
+                false => filter_decoded(self, body, rows, question, work, out)?,
+            }
+        }
         Ok(())
     }
 
@@ -261,7 +335,8 @@ pub(crate) fn append_rows(out: &mut DecodedBytes, lengths: &[u32], data: Bytes) 
 mod tests {
     use super::*;
     use crate::chooser::EncodeOptions;
-    use crate::{Block, ChunkEncoder, Limits, Parts};
+    use crate::chooser::chunk::{decoded_size_bytes, finished};
+    use crate::{Block, ChunkEncoder, Comparison, Filter, FloatOrder, Limits, Parts, Predicate, Scalar, Selection};
 
     #[test]
     fn shared_bytes_are_those_of_the_definition() {
@@ -271,6 +346,49 @@ mod tests {
             assert_eq!(shared_prefix(left.as_bytes(), right.as_bytes()), shared, "{left} {right}");
         }
         assert_eq!(shared_prefix(&[7; 300], &[7; 400]), 255);
+    }
+
+    #[test]
+    fn groups_are_told_by_the_strings_that_begin_them() {
+        let mut paths: Vec<String> =
+            (0..9_000).map(|n| format!("/usr/share/{}/{}/{:x}", n % 7, n % 61, n * 2_654_435_761u64)).collect();
+        paths.sort();
+        // Some in other orders, in which strings share little or come in descending order.
+        paths[3_000..3_300].reverse();
+        paths[3_300..3_500].sort_by_key(|path| path.len() % 7);
+        let strings: Vec<&[u8]> = paths.iter().map(String::as_bytes).collect();
+        let column = Column { rows: strings.len(), validity: None, values: Values::Bytes(&strings) };
+        let options = EncodeOptions::default();
+        let node = Encoder::forcing(&options, Encoding::id(&Prefix)).root(&column).unwrap();
+        let bytes = finished(&node, &Physical::Bytes, decoded_size_bytes(&column, false), false).bytes;
+        let block = Block::open(bytes.into(), &Parts::new(), None, &Limits::default()).unwrap();
+        let literal = |row: usize, end: &str| Scalar::Bytes([strings[row], end.as_bytes()].concat());
+        let order = FloatOrder::Ieee;
+        let mut asked = FilterWork::default();
+        let mut rows_asked = 0;
+        for (row, end) in [(0, ""), (4_321, ""), (4_321, "x"), (3_100, ""), (3_333, ""), (8_999, "")] {
+            let shorter = Scalar::Bytes(strings[row][..14].to_vec());
+            let predicates = [
+                Predicate::Compare(Comparison::Equal, literal(row, end), order),
+                Predicate::Compare(Comparison::NotEqual, literal(row, end), order),
+                Predicate::Compare(Comparison::Less, literal(row, end), order),
+                Predicate::Compare(Comparison::GreaterOrEqual, shorter.clone(), order),
+                Predicate::Between { low: shorter, high: literal(row, end), negated: true, order },
+                Predicate::In { values: vec![literal(row, end), literal(77, "")], negated: false, order },
+            ];
+            for predicate in predicates {
+                for first in [0, 2, 5] {
+                    let mut selection = Selection::all(strings.len());
+                    (0..first).for_each(|vector| selection.retain(vector, |_| false));
+                    let passes = |row: &usize| predicate.holds(Some(&Scalar::Bytes(strings[*row].to_vec())));
+                    let expected: Vec<usize> = selection.iter().filter(passes).collect();
+                    rows_asked += selection.count() as u64;
+                    Filter::new(&predicate, &Physical::Bytes).apply(&block, &mut selection, &mut asked).unwrap();
+                    assert_eq!(selection.iter().collect::<Vec<_>>(), expected, "{predicate:?}");
+                }
+            }
+        }
+        assert!(asked.decoded_values * 4 < rows_asked, "{} of {rows_asked}", asked.decoded_values);
     }
 
     #[test]

@@ -133,6 +133,22 @@ impl BytesTest {
         }
     }
 
+    /// How many leading bytes `string` has in common with one of the literals or bounds, at most; `None` if there are none. Another string
+    /// that begins with more bytes of `string` than that passes if it does, and doesn't if it doesn't.
+    pub fn common_bytes(&self, string: &[u8]) -> Option<usize> {
+        let common = |literal: &[u8]| string.iter().zip(literal).take_while(|(own, other)| own == other).count();
+        let of_bound = |bound: Bound<&[u8]>| match bound {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => Some(common(bytes)),
+            Bound::Unbounded => None,
+        };
+        match &self.kind {
+            Kind::Equal(literal) => Some(common(literal)),
+            Kind::OneOf(literals) => literals.iter().map(|literal| common(literal)).max(),
+            Kind::Within(..) => self.bounds().and_then(|(low, high)| of_bound(low).max(of_bound(high))),
+            Kind::Never | Kind::Like(_) => None,
+        }
+    }
+
     /// The bounds that strings are within, or mustn't be.
     pub fn bounds(&self) -> Option<Bounds<'_>> {
         match &self.kind {
@@ -224,6 +240,12 @@ mod tests {
                 let holds = predicate.holds(Some(&Scalar::Bytes(text.as_bytes().to_vec())));
                 assert_eq!(passes, holds, "{predicate:?} of {text:?}");
                 assert!(test.verdict().is_none_or(|verdict| verdict == holds), "{predicate:?} of {text:?}");
+                let Some(common) = test.common_bytes(text.as_bytes()) else { continue };
+                let alike =
+                    |other: &&&str| text.len() > common && other.starts_with(text.get(..=common).unwrap_or("?"));
+                for other in texts.iter().filter(alike) {
+                    assert_eq!(test.holds(other.as_bytes()), holds, "{predicate:?} of {other:?} as of {text:?}");
+                }
             }
         }
     }

@@ -16,6 +16,7 @@ mod cuts;
 mod intervals;
 mod lent;
 mod pattern;
+pub(crate) mod pieced;
 mod plain;
 
 use std::ops::Range;

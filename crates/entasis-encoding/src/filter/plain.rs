@@ -9,7 +9,7 @@ use super::coded::{CodedStrings, Sorted, constant_words};
 use crate::simd::{ByteSet, Edges, members, word_of};
 
 /// Bytes of a key.
-const KEY_BYTES: usize = 8;
+pub(crate) const KEY_BYTES: usize = 8;
 
 /// Strings of which few are worth a look: those as long as one of the literals, or that begin and end as one does.
 #[derive(Debug)]
@@ -91,12 +91,19 @@ impl Keys {
         Self { low: key(low), high: key(high) }
     }
 
+    /// Whether a string of this key is within the bounds, and whether it has to be asked.
+    #[inline(always)]
+    pub fn told(&self, key: u64) -> (bool, bool) {
+        let (low, high) = (self.low.unwrap_or(0), self.high.unwrap_or(u64::MAX));
+        let (has_low, has_high) = (self.low.is_some(), self.high.is_some());
+        let passes = (!has_low | (key > low)) & (!has_high | (key < high));
+        (passes, (has_low & (key == low)) | (has_high & (key == high)))
+    }
+
     /// Which strings are within the bounds, and of which it has to be asked.
     pub fn sort(&self, strings: &CodedStrings<'_>) -> Sorted {
         let words = strings.ends.len().div_ceil(64);
         let mut sorted = Sorted { passing: Vec::with_capacity(words), unknown: Vec::with_capacity(words) };
-        let (low, high) = (self.low.unwrap_or(0), self.high.unwrap_or(u64::MAX));
-        let (has_low, has_high) = (self.low.is_some(), self.high.is_some());
         let mut start = 0;
         for ends in strings.ends.chunks(64) {
             let (mut passing, mut unknown) = ([0; 64], [0; 64]);
@@ -110,10 +117,9 @@ impl Keys {
                     }
                     _ => key(&rest[..length]),
                 };
-                let is_above = !has_low | (key > low);
-                let is_below = !has_high | (key < high);
-                passing[index] = u8::from(is_above & is_below);
-                unknown[index] = u8::from((has_low & (key == low)) | (has_high & (key == high)));
+                let (passes, is_unknown) = self.told(key);
+                passing[index] = u8::from(passes);
+                unknown[index] = u8::from(is_unknown);
                 start = end;
             }
             sorted.passing.push(word_of(&passing));
