@@ -419,6 +419,36 @@ fn conditions_become_stricter_while_pages_are_decoded() {
     }
 }
 
+/// A condition that becomes stricter again and again, as that of `ORDER BY … LIMIT` does: what was measured of it before isn't forgotten, so
+/// that it is asked before other columns are decoded.
+#[test]
+fn what_was_measured_of_a_condition_is_known_of_a_stricter_one() {
+    let whole = table(7, 300_000);
+    let store = store("t.parquet", parquet(&whole, 70_000));
+    let below = |most: i128| Condition::column(1, compare(Comparison::Less, Scalar::Int(most)));
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let projection = Projection::of_columns([0, 3]);
+    let request = ParquetRequest { projection, condition: below(40), batch_rows: 512, ..ParquetRequest::default() };
+    let (found, metrics) = block_on(async {
+        let path = Path::from("t.parquet");
+        let file = ParquetFile::open(&cache, store.clone(), "memory://a", &path).await.unwrap();
+        let mut rows = file.read(&request).unwrap();
+        let (mut batches, mut most) = (Vec::new(), 40);
+        while let Some(batch) = rows.next().await.unwrap() {
+            batches.push(batch);
+            most = (most - 1).max(10);
+            rows.set_condition(&below(most)).unwrap();
+        }
+        (concat_batches(&batches[0].schema(), &batches).unwrap(), rows.metrics())
+    });
+    let ids = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+    let (all, least) = (filtered(&whole, &mask(&whole, &below(40)), &request), mask(&whole, &below(10)));
+    let (found, all, least) = (ids(&found), ids(&all), ids(&filtered(&whole, &least, &request)));
+    assert!(found.iter().all(|id| all.contains(id)) && least.iter().all(|id| found.contains(id)));
+    assert_eq!(metrics.rows, 300_000);
+    assert!(metrics.pieces_selected >= 4, "other columns are decoded for few rows: {metrics:?}");
+}
+
 /// Pages are of no use without their object's metadata, whose room is bounded: they go with them.
 #[test]
 fn pages_go_with_their_metadata() {

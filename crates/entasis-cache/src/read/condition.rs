@@ -19,6 +19,9 @@ pub(super) type Held = BTreeMap<(usize, usize), Cell>;
 /// The rows of which a belief speaks: what was measured on more outweighs it.
 const BELIEVED_ROWS: f64 = 1_024.0;
 
+/// The rows of which speaks what was measured before a condition became stricter.
+const LEARNED_ROWS: f64 = 8.0 * BELIEVED_ROWS;
+
 /// What asking did.
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -279,6 +282,19 @@ impl Conjunct {
         prepared.add_leaves(&mut leaves);
         let decodes = matches!(prepared, Prepared::Expression(_));
         Self { prepared, leaves, believed, rows: 0, rows_passed: 0, elapsed_ns: 0, decodes }
+    }
+
+    /// Takes over what was measured of one of those before a condition became stricter, if it was about the same leaves: it lets at most as
+    /// many rows pass as that did.
+    pub fn learn(&mut self, before: &mut Vec<Self>) {
+        let is_one = |one: &Self| one.leaves == self.leaves && one.is_expression() == self.is_expression();
+        let Some(place) = before.iter().position(is_one) else { return };
+        let known = before.remove(place);
+        // What is measured from now on soon outweighs it.
+        let weight = (LEARNED_ROWS / known.rows.max(1) as f64).min(1.0);
+        let weighed = |measured: u64| (measured as f64 * weight) as u64;
+        (self.rows, self.rows_passed) = (weighed(known.rows), weighed(known.rows_passed));
+        (self.elapsed_ns, self.decodes) = (weighed(known.elapsed_ns), known.decodes);
     }
 
     pub fn prepared(&self) -> &Prepared {

@@ -12,7 +12,7 @@ use crate::views::Views;
 use crate::{Physical, simd};
 
 /// Of fewer values, all are decoded where any is asked for.
-const FEW_OF: usize = 4096;
+const FEW_OF: usize = 1024;
 /// So many values are decoded, one after the other, in the time that one is got singly.
 const SINGLE_COST: usize = 2;
 

@@ -145,7 +145,9 @@ impl ParquetRows {
     /// As those of [`ParquetFile::read`]; the condition stays what it was.
     pub fn set_condition(&mut self, condition: &Condition) -> Result<()> {
         let inner = &self.file.0;
-        self.conjuncts = Conjunct::all_of(Prepared::new(&inner.source.layout, condition, false)?);
+        let conjuncts = Conjunct::all_of(Prepared::new(&inner.source.layout, condition, false)?);
+        let mut before = std::mem::replace(&mut self.conjuncts, conjuncts);
+        self.conjuncts.iter_mut().for_each(|conjunct| conjunct.learn(&mut before));
         if let Some(group) = &mut self.group {
             group.stream.iter_mut().for_each(Stream::set_stricter);
             if !group.deferred.is_empty() {
@@ -369,7 +371,8 @@ impl ParquetRows {
     fn is_misjudged(&self, stream: &Stream) -> bool {
         match stream.deferred() {
             Some(Deferred::Some(numbers)) => numbers.iter().any(|&index| self.spares(index)),
-            Some(Deferred::All) | None => false,
+            Some(Deferred::All) => (0..self.conjuncts.len()).any(|index| self.spares(index)),
+            None => false,
         }
     }
 
@@ -379,13 +382,14 @@ impl ParquetRows {
         let (mut selections, batch) = stream.end()?;
         batch.iter().for_each(|batch| self.make_ready(batch));
         selections.extend(group.passed.drain(..));
-        {
-            let _inside = self.file.0.cache.enter();
-            if let Deferred::Some(numbers) = &group.deferred {
+        match &group.deferred {
+            Deferred::Some(numbers) => {
+                let _inside = self.file.0.cache.enter();
                 numbers.iter().try_for_each(|&index| self.ask_one(group, index, &mut selections))?;
+                group.deferred = Deferred::Some(Vec::new());
             }
+            Deferred::All => self.ask(group, &mut selections).await?,
         }
-        group.deferred = Deferred::Some(Vec::new());
         self.hold_survivors(group, selections).await
     }
 
