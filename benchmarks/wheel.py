@@ -5,9 +5,10 @@
     peers/bin/python benchmarks/wheel.py FOLDER --rust target/release/examples/read_time
 
 Every Parquet file of the folder is written as an Entasis file, which is then read whole with one thread, and asked for
-1,000 scattered rows of at most 8 columns: by the wheel, as a pyarrow table, and by a program in Rust with the same
-library, both from a file that isn't open. They take turns; the medians of the ratios of CPU time count. Build both
-from the same sources.
+1,000 scattered rows of at most 8 columns: by the wheel, as its own table and as a pyarrow table, and by a program in
+Rust with the same library, each from a file that isn't open. They take turns, and each begins its turn with runs that
+don't count: what came before has given its memory back and filled the caches, and whoever had less to do would pay for
+that. The medians of the ratios of CPU time count. Build both from the same sources.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ TAKEN_ROWS = 1_000
 TAKEN_COLUMNS = 8
 SAMPLE_SECONDS = 0.02
 
+# What is measured, and what Rust does meanwhile: reading and making a pyarrow table of it, reading alone, taking rows.
+WORKS = {"read": "read", "only read": "read", "take": "take"}
+
 
 def main() -> int:
     arguments = parse_arguments()
@@ -41,22 +45,33 @@ def main() -> int:
         return 2
     measured = []
     with Rust(arguments.rust) as rust, tempfile.TemporaryDirectory() as folder:
-        print(f"{'table':40} {'read':>10} {'/ Rust':>7} {'take':>10} {'/ Rust':>7}")
+        print(f"{'milliseconds, over Rust':40} {'columns':>7} " + " ".join(f"{work:>18}" for work in WORKS))
         for path in paths:
             measured.append({"table": path.name, **measure(path, Path(folder) / "table.ent", rust, arguments.rounds)})
             print(line_of(measured[-1]), flush=True)
-    total = {
-        work: {
-            "geometric_mean": statistics.geometric_mean(table[work]["ratio"] for table in measured),
-            "total": sum(table[work]["python"] for table in measured) / sum(table[work]["rust"] for table in measured),
-        }
-        for work in ("read", "take")
+    heaviest = sorted(measured, key=lambda table: -table["read"]["rust"])[:8]
+    classes = {
+        "all": measured,
+        "a millisecond and more in Rust": [table for table in measured if table["read"]["rust"] >= 1e-3],
+        "the eight that take longest": heaviest,
+        "more than 1,000 columns": [table for table in measured if table["columns"] > 1_000],
+        "up to 1,000 columns": [table for table in measured if table["columns"] <= 1_000],
     }
-    for work, ratios in total.items():
-        print(f"{work} over Rust: geometric mean {ratios['geometric_mean']:.3f}, all together {ratios['total']:.3f}")
+    total = {name: {work: total_of(tables, work) for work in WORKS} for name, tables in classes.items() if tables}
+    print("over Rust, all together (geometric mean)")
+    for name, ratios in total.items():
+        cells = (f"{ratio['total']:.3f} ({ratio['geometric_mean']:.3f})" for ratio in ratios.values())
+        print(f"{name[:36]:36} {len(classes[name]):3} {'':7} " + " ".join(f"{cell:>18}" for cell in cells))
     if arguments.json:
         arguments.json.write_text(json.dumps({"total": total, "tables": measured}, indent=1))
     return 0
+
+
+def total_of(tables: list[dict[str, Any]], work: str) -> dict[str, float]:
+    return {
+        "geometric_mean": statistics.geometric_mean(table[work]["ratio"] for table in tables),
+        "total": sum(table[work]["python"] for table in tables) / sum(table[work]["rust"] for table in tables),
+    }
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -82,14 +97,14 @@ class Rust:
         self.process.stdin.close()
         self.process.wait()
 
-    def times(self, request: dict[str, Any]) -> dict[str, float]:
-        """CPU seconds of each work."""
+    def time(self, request: dict[str, Any]) -> float:
+        """CPU seconds."""
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"the program in Rust ended over {request['path']}")
-        return json.loads(line)
+        return float(line)
 
 
 def measure(source: Path, path: Path, rust: Rust, rounds: int) -> dict[str, Any]:
@@ -103,26 +118,36 @@ def measure(source: Path, path: Path, rust: Rust, rounds: int) -> dict[str, Any]
     def read() -> pa.Table:
         return pa.table(entasis.read_table(path, threads=1))
 
+    def only_read() -> entasis.Table:
+        return entasis.read_table(path, threads=1)
+
     def take() -> pa.Table:
         with entasis.EntasisFile(path) as file:
             return pa.table(file.take(rows, columns))
 
     if read().num_rows != len(table) or take().num_rows != len(rows):
         raise ValueError(f"{source}: other rows come back")
-    request = {"path": str(path), "rows": rows.tolist(), "columns": columns}
-    rust.times(request)
-    turns = [({"read": timed(read), "take": timed(take)}, rust.times(request)) for _ in range(rounds)]
-    return {
-        work: {
-            "python": statistics.median(python[work] for python, _ in turns),
-            "rust": statistics.median(other[work] for _, other in turns),
-            "ratio": statistics.median(python[work] / other[work] for python, other in turns),
+    measured: dict[str, Any] = {"columns": len(names)}
+    for work, python in {"read": read, "only read": only_read, "take": take}.items():
+        request = {"path": str(path), "work": WORKS[work], "rows": rows.tolist(), "columns": columns}
+        turns = [(timed(python), rust.time(request)) for _ in range(rounds)]
+        ratios = sorted(python / other for python, other in turns)
+        measured[work] = {
+            "python": statistics.median(python for python, _ in turns),
+            "rust": statistics.median(other for _, other in turns),
+            "ratio": statistics.median(ratios),
+            "quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]],
         }
-        for work in ("read", "take")
-    }
+    return measured
 
 
 def timed(work: Callable[[], Any]) -> float:
+    """CPU seconds of one run, after runs that take as long and don't count."""
+    sample(work)
+    return sample(work)
+
+
+def sample(work: Callable[[], Any]) -> float:
     """CPU seconds of one run; what is too short for the clock is repeated."""
     begin, done, seconds = time.process_time(), 0, 0.0
     while seconds < SAMPLE_SECONDS:
@@ -133,8 +158,8 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def line_of(table: dict[str, Any]) -> str:
-    cells = (f"{table[work]['python'] * 1e3:7.3f} ms {table[work]['ratio']:7.3f}" for work in ("read", "take"))
-    return f"{table['table'][:40]:40} {' '.join(cells)}"
+    cells = (f"{table[work]['python'] * 1e3:10.3f} {table[work]['ratio']:7.3f}" for work in WORKS)
+    return f"{table['table'][:40]:40} {table['columns']:7} {' '.join(cells)}"
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ impl Request {
 
     /// The rows of a file; `is_near` says whether its bytes are.
     fn read_all(self, py: Python<'_>, reader: Reader, is_near: bool) -> PyResult<Table> {
-        let values = values_of(&reader, reader.rows());
+        let values = self.columns.values(&reader, reader.rows());
         let batches = reader.rows().div_ceil(ReadRequest::default().batch_rows as u64).max(1);
         match is_near && reader.size_bytes() / batches <= STEP_BYTES {
             true => run_in_steps(py, values, move |stop| self.collect(&reader, stop)),
@@ -128,11 +128,6 @@ impl Request {
 /// Bytes that are read for a batch in less than a tenth of a second, even from a disk that turns: what is larger is read on a thread of its
 /// own, and so is what comes from further away.
 const STEP_BYTES: u64 = 8 << 20;
-
-/// Values in so many rows, at least.
-fn values_of(reader: &Reader, rows: u64) -> u64 {
-    rows.saturating_mul(reader.column_count() as u64)
-}
 
 #[pymethods]
 impl EntasisFile {
@@ -245,7 +240,7 @@ impl EntasisFile {
         let reader = self.reader()?;
         let batch_rows = batch_rows(batch_size)?;
         let request = Request::new(columns, row_groups, views, threads)?;
-        let values = values_of(&reader, reader.rows().min(batch_rows as u64));
+        let values = request.columns.values(&reader, reader.rows().min(batch_rows as u64));
         let open = || {
             // As many rows as were asked for, even where fewer wouldn't have to be copied.
             let request = ReadRequest { batch_rows, end_at_lent_blocks: false, ..request.of(&reader)? };
@@ -269,7 +264,7 @@ impl EntasisFile {
         let reader = self.reader()?;
         let (columns, strings) = (Columns::new(columns)?, strings(views));
         let rows = row_numbers(indices, reader.rows())?;
-        let batch = run(py, values_of(&reader, rows.len() as u64), move |_| {
+        let batch = run(py, columns.values(&reader, rows.len() as u64), move |_| {
             Ok(reader.take(&rows, &columns.of(&reader)?, strings)?)
         })?;
         Ok(Table { schema: batch.schema(), batches: vec![batch] })

@@ -4,10 +4,11 @@ use std::thread;
 
 use entasis::{BloomColumn, EncodeOptions, Error, Projection, Reader, SortColumn, Strings, WriteOptions};
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyIndexError, PyTypeError, PyValueError},
     prelude::*,
     pybacked::{PyBackedBytes, PyBackedStr},
-    types::{PyDict, PyString},
+    sync::PyOnceLock,
+    types::{PyBytes, PyDict, PyString},
 };
 
 use crate::error::{Result, to_python};
@@ -47,6 +48,12 @@ impl Columns {
             name.extract::<String>().map_err(|_| expected(&name, "one of "))
         };
         Ok(Self(Some(names.map(name).collect::<PyResult<_>>()?)))
+    }
+
+    /// Values in so many rows, at least.
+    pub fn values(&self, reader: &Reader, rows: u64) -> u64 {
+        let columns = self.0.as_ref().map_or(reader.column_count(), Vec::len);
+        rows.saturating_mul(columns as u64)
     }
 
     /// The columns in a file.
@@ -150,19 +157,16 @@ fn sort_order(sorted_by: &Bound<'_, PyAny>) -> PyResult<Vec<SortColumn>> {
 /// Rows to be taken: any iterable of integers, an Arrow array, or a NumPy array, all within `row_count`.
 pub fn row_numbers(indices: &Bound<'_, PyAny>, row_count: u64) -> PyResult<Vec<u64>> {
     let py = indices.py();
-    let to_integers = py.import("entasis._rows")?.getattr("to_integers")?;
-    let found = to_integers.call1((indices,))?;
-    let numbers: Vec<i64> = match found.extract::<PyBackedBytes>() {
-        Ok(bytes) => {
-            bytes.chunks_exact(8).map(|chunk| i64::from_ne_bytes(chunk.try_into().unwrap_or_default())).collect()
-        }
-        Err(_) => found.extract()?,
-    };
+    static TO_INTEGERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let found = TO_INTEGERS.import(py, "entasis._rows", "to_integers")?.call1((indices,))?;
     let check = |number: i64| match u64::try_from(number) {
         Ok(row) if row < row_count => Ok(row),
-        _ => Err(pyo3::exceptions::PyIndexError::new_err(format!("row {number} of {row_count}"))),
+        _ => Err(PyIndexError::new_err(format!("row {number} of {row_count}"))),
     };
-    numbers.into_iter().map(check).collect()
+    match found.cast::<PyBytes>() {
+        Ok(bytes) => bytes.as_bytes().as_chunks().0.iter().map(|&number| check(i64::from_ne_bytes(number))).collect(),
+        Err(_) => found.extract::<Vec<i64>>()?.into_iter().map(check).collect(),
+    }
 }
 
 /// Refuses a number of rows that no batch can have.

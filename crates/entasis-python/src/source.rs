@@ -11,6 +11,7 @@ use pyo3::{
     intern,
     prelude::*,
     pybacked::PyBackedBytes,
+    sync::PyOnceLock,
     types::{PyBytes, PyString},
 };
 
@@ -38,7 +39,14 @@ impl Found {
         memory_map: bool,
     ) -> PyResult<Self> {
         let py = source.py();
-        let find = py.import(intern!(py, "entasis._sources"))?.getattr(intern!(py, "find_source"))?;
+        if filesystem.is_none()
+            && storage_options.is_none()
+            && let Some(path) = plain_path(source)
+        {
+            return Ok(Self::Path(path, memory_map));
+        }
+        static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let find = FIND.import(py, "entasis._sources", "find_source")?;
         let found = find.call1((source, filesystem, storage_options))?;
         if found.is_instance_of::<PyString>() {
             return Ok(Self::Path(found.extract()?, memory_map));
@@ -64,6 +72,20 @@ impl Found {
         };
         Ok(Reader::from_source(source, ReadLimits::default())?)
     }
+}
+
+/// The path that `source` is, where it stands for itself: it is no URL, and begins in nobody's home (`~`). Most are, and are found here
+/// without a detour: what Python looks up on it has left the caches when the next table is read.
+fn plain_path(source: &Bound<'_, PyAny>) -> Option<PathBuf> {
+    let py = source.py();
+    let path = match source.cast::<PyString>() {
+        Ok(path) => path.clone(),
+        // A file object may have a path as well.
+        Err(_) if source.hasattr(intern!(py, "read")).ok()? => return None,
+        Err(_) => source.call_method0(intern!(py, "__fspath__")).ok()?.cast_into().ok()?,
+    };
+    let path = path.to_str().ok()?;
+    (!path.contains("://") && !path.starts_with('~')).then(|| path.into())
 }
 
 /// A file object or an object in a store, through a Python object that reads ranges.

@@ -78,6 +78,9 @@ def test_take(trips, trips_path):
         np.array(rows),
         np.array(rows, dtype="uint16"),
         np.array(rows, dtype=">i4"),
+        np.array(rows, dtype=">i8"),
+        np.array(rows, dtype="uint64"),
+        np.repeat(rows, 2)[::2],
         pa.array(rows),
         pa.chunked_array([rows[:2], rows[2:]]),
     ]
@@ -96,7 +99,7 @@ def test_take_many(trips, trips_path):
 
 def test_rows_that_are_none(trips_path):
     file = entasis.EntasisFile(trips_path)
-    for rows in ([10_000], [-1], np.array([0, 2**40])):
+    for rows in ([10_000], [-1], np.array([0, 2**40]), np.array([2**63 + 1], dtype="uint64")):
         with pytest.raises(IndexError, match="of 10000"):
             file.take(rows)
     for rows in ([1.0], ["1"], [True], np.array([1.5]), np.array([[1]]), 5, None):

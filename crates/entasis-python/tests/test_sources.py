@@ -1,6 +1,7 @@
 """Where files may come from and go to."""
 
 import io
+import os
 import pickle
 import threading
 from functools import partial
@@ -33,6 +34,54 @@ def test_bytes(small, trips_path):
     path = trips_path.with_name("b.ent")
     entasis.write_table(small, path)
     assert path.read_bytes() == buffer.getvalue()
+
+
+def test_paths(small, tmp_path, monkeypatch):
+    class Named:
+        """Something of somebody's that has a path."""
+
+        def __init__(self, path):
+            self.path = path
+
+        def __fspath__(self):
+            return self.path
+
+    class Opened(Named):
+        """A file object that has a path besides: it is read as what it is."""
+
+        def __init__(self, path, file):
+            super().__init__(path)
+            self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    class Text(str):
+        pass
+
+    (tmp_path / "x:").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    names = ["a.ent", "ünïcödé ☃.ent", "a b.ent", "~", "x:/a.ent", os.fsdecode(b"\xff.ent")]
+    for name in names:
+        path = tmp_path / name
+        entasis.write_table(small, path)
+        for source in (str(path), path, Named(str(path)), Named(os.fsencode(path)), Text(path), Path(name)):
+            if source == Path("~"):
+                continue
+            assert_same(entasis.read_table(source).to_arrow(), small)
+            assert entasis.read_schema(source).names == ["x", "s"]
+    assert entasis.read_metadata("~/a.ent").num_rows == 1_000
+    assert entasis.read_metadata(Path("~/a.ent")).num_rows == 1_000
+    assert entasis.read_metadata((tmp_path / "a.ent").as_uri()).num_rows == 1_000
+    # A path object that looks like a URL is none.
+    assert entasis.read_metadata(Named("x://a.ent")).num_rows == 1_000
+    with (tmp_path / "a.ent").open("rb") as file:
+        assert entasis.read_metadata(Opened("nowhere.ent", file)).num_rows == 1_000
+    for missing in ("nowhere.ent", tmp_path / "nowhere.ent"):
+        with pytest.raises(FileNotFoundError, match="nowhere.ent"):
+            entasis.read_table(missing)
+    with pytest.raises(TypeError, match="a path, a URL, bytes or a file object was expected, not int"):
+        entasis.read_table(3)
+    with pytest.raises(ValueError, match="storage_options"):
+        entasis.read_table("a.ent", storage_options={"key": "value"})
 
 
 def test_file_objects(small, tmp_path):

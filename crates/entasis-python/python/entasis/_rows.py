@@ -20,7 +20,9 @@ def to_integers(indices: Any) -> Any:
         return numbers
     if dtype.kind not in "iu" or indices.ndim != 1:
         raise TypeError(f"row numbers were expected: one dimension of integers, not {indices.ndim} of {dtype}")
-    return indices.astype("int64").tobytes()
+    # Numbers from 2**63 on are negative then: no row has either.
+    is_as_wanted = dtype.itemsize == 8 and dtype.isnative
+    return (indices if is_as_wanted else indices.astype("int64")).tobytes()
 
 
 def call(function: Any, argument: Any, options: dict[str, Any]) -> Any:
