@@ -35,6 +35,64 @@ fn answers_behind_caches_are_compared_and_timed() {
     assert!(shown.contains("Geometric means: warm"), "{shown}");
 }
 
+/// Two queries on a small table.
+fn with_queries() -> Place {
+    let place = Place::new();
+    fs::create_dir(place.path("tables")).unwrap();
+    place.write("tables/t.parquet", parquet_bytes(&table(20_000)));
+    let queries = "
+        SELECT count(*), min(id), sum(level) FROM t WHERE city LIKE '%e%';
+        SELECT city, level FROM t WHERE id < 900 AND city <> '';";
+    place.write("queries.sql", queries);
+    place
+}
+
+const BENCH: [&str; 6] = ["bench", "cache", "tables", "queries.sql", "--rounds", "2"];
+
+#[test]
+fn the_first_time_alone_is_timed_on_request() {
+    let place = with_queries();
+    let found = place.json(&[&BENCH[..], &["--cold"]].concat());
+    let all = found["queries"].as_array().unwrap();
+    assert_eq!(all.len(), 2);
+    for one in all {
+        assert_eq!(one["answer"], "equal", "{one}");
+        let seconds = |name: &str| one["cpu_seconds"][name].as_f64().unwrap();
+        let better = seconds("parquet_first").min(seconds("parquet_pushdown_first"));
+        assert!((one["cold_ratio"].as_f64().unwrap() - seconds("cold") / better).abs() < 1e-9, "{one}");
+    }
+    assert!(found["cold_geometric_mean"].as_f64().unwrap() > 0.0, "{found}");
+    assert!(place.good(&[&BENCH[..], &["--cold"]].concat()).contains("Geometric mean"));
+    assert_eq!(place.run(&[&BENCH[..], &["--cold", "--latency"]].concat()).code, 2);
+}
+
+#[test]
+fn steps_of_the_warm_cache_are_timed_on_request() {
+    let place = with_queries();
+    let found = place.json(&[&BENCH[..], &["--ablation"]].concat());
+    let all = found["queries"].as_array().unwrap();
+    assert_eq!(all.len(), 2);
+    for one in all {
+        assert_eq!(one["answer"], "equal", "{one}");
+        let seconds = |name: &str| one["cpu_seconds"][name].as_f64().unwrap();
+        let steps = ["parquet", "left", "together", "decoded", "encoded"];
+        assert!(steps.into_iter().all(|name| seconds(name) > 0.0), "{one}");
+        assert!((one["gain"].as_f64().unwrap() - seconds("left") / seconds("encoded")).abs() < 1e-9, "{one}");
+    }
+    assert!(place.good(&[&BENCH[..], &["--ablation"]].concat()).contains("+ on encoded values"));
+}
+
+#[test]
+fn times_while_it_transcodes_are_told_on_request() {
+    let place = with_queries();
+    let found = place.json(&[&BENCH[..], &["--latency"]].concat());
+    for one in found["queries"].as_array().unwrap() {
+        assert_eq!(one["answer"], "equal", "{one}");
+        assert!(one["seconds"]["arrow"].as_f64().unwrap() > 0.0 && one["seconds"]["entasis"].as_f64().unwrap() > 0.0);
+    }
+    assert!(!place.good(&[&BENCH[..], &["--latency"]].concat()).is_empty());
+}
+
 #[test]
 fn the_demo_needs_no_request_once_it_is_warm() {
     let place = Place::new();

@@ -288,6 +288,23 @@ fn bench_ablation_adds_one_encoding_after_the_other() {
 }
 
 #[test]
+fn bench_filters_asks_the_strings_of_files() {
+    let place = with_table(3_000);
+    let value = place.json(&["bench", "filters", "t.ent", "--rounds", "1"]);
+    let columns = value["columns"].as_array().unwrap();
+    let city = columns.iter().find(|column| column["column"] == "city").unwrap();
+    assert_eq!(city["rows"], 3_000);
+    let asked = city["asked"].as_array().unwrap();
+    assert_eq!(asked.len(), 6);
+    let passing = |predicate: usize| asked[predicate]["passing"].as_u64().unwrap();
+    assert!(passing(0) > 0 && passing(1) == 0 && passing(2) >= passing(0), "{city}");
+    assert!(asked.iter().all(|one| one["encoded_seconds"].as_f64().unwrap() > 0.0), "{city}");
+    let text = place.good(&["bench", "filters", "t.ent", "--rounds", "1"]);
+    assert!(text.contains("city") && text.contains("all together") && !text.contains("price"), "{text}");
+    assert_eq!(place.run(&["bench", "filters", "nowhere.ent"]).code, 4);
+}
+
+#[test]
 fn bench_kernels_measures_every_level() {
     let place = Place::new();
     let value = place.json(&["bench", "kernels", "--rounds", "1", "--filter", "Pack"]);
