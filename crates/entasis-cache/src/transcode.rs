@@ -11,11 +11,19 @@ use crate::values::{Encoded, Values};
 
 /// What a thread does that transcodes: one cell after the other, as long as queries leave it a core, until the cache is closed.
 pub(crate) fn run(shared: &Arc<Shared>) {
+    stand_back();
     while let Some(job) = wait_for_job(shared) {
         // Also given back where encoding panics.
         let _working = Working(shared);
         transcode(shared, &job);
     }
+}
+
+/// Lets every other thread that can run go first, also those that the cache doesn't see: an engine's aggregates, other programs. Elsewhere
+/// than on Linux that would be about all threads of the process; a thread that may not stays as it is.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 /// Transcodes one cell on the calling thread; false if none waits.

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
+use arrow_select::take::take;
 use bytes::Bytes;
 use entasis::blocks::{decode_rows, encode_array, filter_array, select_rows};
 use entasis::zone::Zone;
@@ -168,19 +170,40 @@ pub struct Cell {
     blocks: OnceLock<Vec<Block>>,
     /// What pages were decoded to.
     array: OnceLock<ArrayRef>,
+    /// What pages were decoded to of the rows that were left then.
+    survivors: OnceLock<Survivors>,
+}
+
+/// The values of some rows.
+#[derive(Debug)]
+struct Survivors {
+    rows: Selection,
+    array: ArrayRef,
 }
 
 impl Cell {
     pub(crate) fn new(values: Values) -> Self {
-        Self { values, blocks: OnceLock::new(), array: OnceLock::new() }
+        Self { values, blocks: OnceLock::new(), array: OnceLock::new(), survivors: OnceLock::new() }
     }
 
     /// Its pages, if it is such, and was not decoded yet.
     pub(crate) fn pages(&self) -> Option<&Arc<Pages>> {
         match &self.values {
-            Values::Pages(pages) if self.array.get().is_none() => Some(pages),
+            Values::Pages(pages) if self.array.get().is_none() && self.survivors.get().is_none() => Some(pages),
             _ => None,
         }
+    }
+
+    /// Remembers for this asker what its pages hold of `rows`: no others will be asked for.
+    pub(crate) fn remember(&self, rows: Selection, array: ArrayRef) {
+        debug_assert_eq!(rows.count(), array.len());
+        self.survivors.get_or_init(|| Survivors { rows, array });
+    }
+
+    /// The values that are remembered, and which of them are alive; `None` if there are none, or others are asked for.
+    fn survivors(&self, selection: &Selection) -> Option<(&Survivors, Selection)> {
+        let survivors = self.survivors.get()?;
+        Some((survivors, selection.among(&survivors.rows)?))
     }
 
     /// Whether it is pages whose bytes are yet to be fetched.
@@ -263,10 +286,30 @@ impl Cell {
         if let Values::Encoded(encoded) = &self.values {
             return self.select_encoded(encoded, selection, &encoded.data_type);
         }
+        if let Some((survivors, alive)) = self.survivors(selection) {
+            return kept_rows(&survivors.array, &alive);
+        }
         match self.pages() {
             Some(pages) if selection.count() < selection.rows() => pages.select(selection),
             _ => kept_rows(&self.decode()?, selection),
         }
+    }
+
+    /// Some vectors of the cell, which have `rows` rows; instead of those that are known not to be alive it may have others.
+    pub(crate) fn vectors(&self, vectors: Range<usize>, rows: usize) -> Result<ArrayRef> {
+        let start = vectors.start * VECTOR_ROWS;
+        let Some(survivors) = self.survivors.get() else { return Ok(self.decode()?.slice(start, rows)) };
+        let before = survivors.rows.iter().take_while(|&row| row < start).count();
+        let alive = taken(&mut survivors.rows.clone(), vectors, rows);
+        if alive.is_empty() {
+            return Ok(self.decode()?.slice(start, rows));
+        }
+        let (mut next, mut places) = (before as u32, Vec::with_capacity(rows));
+        for row in 0..rows {
+            places.push(next.saturating_sub(u32::from(!alive.contains(row))));
+            next += u32::from(alive.contains(row));
+        }
+        Ok(take(&survivors.array, &UInt32Array::from(places), None).map_err(entasis::Error::from)?)
     }
 
     /// The rows that are alive, as an array of `data_type`: byte strings may be wanted in another layout than the cell's.
@@ -306,7 +349,10 @@ impl Cell {
     pub(crate) fn array_bytes(&self) -> usize {
         match &self.values {
             Values::Arrow(array) => array.get_array_memory_size(),
-            Values::Pages(_) => self.array.get().map_or(0, |array| array.get_array_memory_size()),
+            Values::Pages(_) => {
+                let survivors = self.survivors.get().map(|survivors| &survivors.array);
+                self.array.get().into_iter().chain(survivors).map(|array| array.get_array_memory_size()).sum()
+            }
             Values::Encoded(_) => 0,
         }
     }
@@ -324,6 +370,12 @@ impl Cell {
                 filter.apply(block, &mut part, work).map_err(entasis::Error::from)?;
                 selection.swap(rows, &mut part, 0);
             }
+            return Ok(());
+        }
+        if let Some((survivors, mut alive)) = self.survivors(selection) {
+            filter_array(filter, &survivors.array, &mut alive, work)?;
+            *selection = survivors.rows.clone();
+            selection.keep(alive.to_bits().bits());
             return Ok(());
         }
         filter_array(filter, &self.decode()?, selection, work)?;
@@ -354,6 +406,16 @@ fn vectors_of(blocks: &[Block]) -> impl Iterator<Item = (Range<usize>, usize)> {
         let first = *next;
         *next += block.rows().div_ceil(VECTOR_ROWS);
         Some((first..*next, block.rows()))
+    })
+}
+
+/// The rows of an array that are alive, without what long values of others take.
+pub(crate) fn compact_rows(array: &ArrayRef, selection: &Selection) -> Result<ArrayRef> {
+    let kept = kept_rows(array, selection)?;
+    Ok(match kept.data_type() {
+        DataType::Utf8View => Arc::new(kept.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(kept.as_binary_view().gc()),
+        _ => kept,
     })
 }
 
@@ -413,6 +475,33 @@ mod tests {
             assert_eq!(&cells[1].decode().unwrap(), &array);
             assert_eq!(&cells[0].decode().unwrap(), &array);
             assert!(cells[1].select(&Selection::all(1)).is_err(), "a selection of other rows");
+        }
+    }
+
+    #[test]
+    fn values_that_are_remembered_answer_for_their_rows() {
+        let array: ArrayRef = Arc::new(Int64Array::from_iter((0..5_000).map(|row| (row % 7 > 0).then_some(row % 10))));
+        let of = |alive: &dyn Fn(usize) -> bool| Selection::from_bits(&(0..array.len()).map(alive).collect());
+        let rows = of(&|row| row % 3 == 0 && !(1_024..3_072).contains(&row));
+        let cell = Cell::new(Values::Arrow(array.clone()));
+        cell.remember(rows.clone(), kept_rows(&array, &rows).unwrap());
+        let fewer = of(&|row| rows.contains(row) && row % 4 == 0);
+        for selection in [&rows, &fewer, &of(&|row| row == 1), &Selection::none(5_000)] {
+            assert_eq!(&cell.select(selection).unwrap(), &kept_rows(&array, selection).unwrap());
+        }
+        let six = Predicate::Compare(Comparison::Equal, Scalar::Int(6), FloatOrder::default());
+        let filter = Filter::new(&six, &Physical::Fixed(entasis_encoding::Fixed::I64));
+        let mut passed = fewer.clone();
+        cell.filter(&filter, &mut passed, &mut FilterWork::default()).unwrap();
+        assert_eq!(passed, of(&|row| fewer.contains(row) && row % 10 == 6 && row % 7 > 0));
+        for vectors in [0..1, 1..3, 2..5] {
+            let start = vectors.start * VECTOR_ROWS;
+            let count = (vectors.end * VECTOR_ROWS).min(array.len()) - start;
+            let found = cell.vectors(vectors.clone(), count).unwrap();
+            assert_eq!(found.len(), count);
+            let alive = taken(&mut rows.clone(), vectors, count);
+            let expected = kept_rows(&array.slice(start, count), &alive).unwrap();
+            assert_eq!(&kept_rows(&found, &alive).unwrap(), &expected);
         }
     }
 }

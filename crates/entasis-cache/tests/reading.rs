@@ -33,6 +33,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression::SNAPPY;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
@@ -251,6 +252,12 @@ fn requests() -> Vec<ParquetRequest> {
         not(condition(&[5, 1, 1], Predicate::IsNull)),
         Condition::And(vec![odd(&[3]), condition(&[1], number(Comparison::Less, 700))]),
         not(Condition::Or(vec![odd(&[1, 3]), condition(&[1], number(Comparison::Less, 700))])),
+        // What one asks of a column the next asks of what is left of it, and of others.
+        Condition::And(vec![
+            condition(&[1], number(Comparison::Less, 90)),
+            Condition::Or(vec![condition(&[1], number(Comparison::GreaterOrEqual, 40)), condition(&[3], like())]),
+            odd(&[1, 3]),
+        ]),
     ];
     let of = |columns: &[usize]| Projection::of_columns(columns.iter().copied());
     let projections = [Projection::all(), of(&[5, 1]), of(&[]), of(&[4])];
@@ -417,6 +424,34 @@ fn conditions_become_stricter_while_pages_are_decoded() {
         assert!(stricter.iter().all(|id| found.contains(id)) && found.iter().all(|id| all.contains(id)));
         assert!(found.is_sorted() && found.len() < stricter.len() + 20_000, "{} of {}", found.len(), all.len());
     }
+}
+
+/// Of a column that a selective condition asks about, and that comes out, what passes is kept, and not all that was decoded to see that.
+#[test]
+fn rows_that_fall_are_not_kept() {
+    let texts = (0..150_000).map(|row| format!("{}{row:0250}", if row % 500 == 7 { "found" } else { "lost" }));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..150_000));
+    let whole = RecordBatch::try_from_iter([("id", ids), ("t", texts)]).unwrap();
+    let store = store("t.parquet", parquet_with(WriterProperties::builder().set_compression(SNAPPY), &whole, 1 << 20));
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let like = |pattern: &str| Predicate::Like(Like { pattern: pattern.into(), escape: None, negated: false });
+    let condition = Condition::And(vec![Condition::column(1, like("found%")), Condition::column(1, like("%7"))]);
+    let request = ParquetRequest { condition, ..ParquetRequest::default() };
+    let (found, most) = block_on(async {
+        let file = ParquetFile::open(&cache, store, "memory://a", &Path::from("t.parquet")).await.unwrap();
+        let (mut rows, mut most, mut batches) = (file.read(&request).unwrap(), 0, Vec::new());
+        while let Some(batch) = rows.next().await.unwrap() {
+            batches.push(batch);
+            most = most.max(rows.held_bytes());
+        }
+        (concat_batches(rows.schema(), &batches).unwrap(), most)
+    });
+    let all = (0..150_000).filter(|row| row % 500 == 7);
+    assert_eq!(found.column(0).as_primitive::<Int64Type>().values().to_vec(), all.collect::<Vec<i64>>());
+    assert_eq!(found, filtered(&whole, &mask(&whole, &request.condition), &request));
+    let bytes = whole.column(1).get_array_memory_size();
+    assert!(most * 8 < bytes, "{most} bytes held of {bytes}");
 }
 
 /// A condition that becomes stricter again and again, as that of `ORDER BY … LIMIT` does: what was measured of it before isn't forgotten, so

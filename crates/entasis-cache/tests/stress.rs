@@ -199,6 +199,25 @@ fn transcoding_leaves_queries_their_cores() {
     assert_eq!(cache.get(&cell("a", 0, 0)).unwrap().state(), State::Encoded);
 }
 
+/// Nobody who wants a core waits for blocks to be made, whether the cache knows of him or not.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_transcode_have_the_lowest_priority() {
+    let _cache = Cache::new(CacheOptions { transcoders: 2, ..options(8 << 20) }).unwrap();
+    let nices = || -> Vec<i32> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+        // A thread may end while it is looked at.
+        let told = tasks.filter_map(|task| std::fs::read_to_string(task.join("stat")).ok());
+        let nice_of = |stat: String| {
+            let (before, after) = stat.rsplit_once(')').unwrap();
+            // The nineteenth of the fields; the third comes after the name.
+            before.contains("(entasis-transco").then(|| after.split_whitespace().nth(16).unwrap().parse().unwrap())
+        };
+        told.filter_map(nice_of).collect()
+    };
+    eventually("they stand back", || nices().len() >= 2 && nices().iter().all(|&nice| nice == 19));
+}
+
 #[test]
 fn threads_end_with_the_cache() {
     let ended = Arc::new(AtomicBool::new(false));

@@ -185,6 +185,25 @@ impl Selection {
         }
     }
 
+    /// These rows, counted among those that are alive in `others`, which has as many rows: a selection of as many rows as those are. `None`
+    /// if one of them isn't alive there.
+    pub fn among(&self, others: &Selection) -> Option<Selection> {
+        assert_eq!(self.rows, others.rows, "selections of different length");
+        let mut bits = BitBuffer::default();
+        for vector in 0..self.vectors.len() {
+            if others.vectors[vector] == VectorSelection::None && self.vectors[vector] == VectorSelection::None {
+                continue;
+            }
+            for (own, other) in self.words(vector).into_iter().zip(others.words(vector)) {
+                if own & !other != 0 {
+                    return None;
+                }
+                bits.extend_word(extract(own, other), other.count_ones() as usize);
+            }
+        }
+        Some(Self::from_bits(&bits))
+    }
+
     /// Replaces what is alive of one vector; bits past its end must be clear.
     fn set(&mut self, vector: usize, words: [u64; WORDS]) {
         let alive: usize = words.iter().map(|word| word.count_ones() as usize).sum();
@@ -262,6 +281,21 @@ fn deposit(bits: u64, mask: u64) -> u64 {
     out
 }
 
+/// The bits at the places that `mask` has, one after the other.
+fn extract(bits: u64, mask: u64) -> u64 {
+    if mask == u64::MAX {
+        return bits;
+    }
+    let (mut places, mut count, mut out) = (mask, 0, 0);
+    while places != 0 {
+        let place = places & places.wrapping_neg();
+        out |= u64::from(bits & place != 0) << count;
+        count += 1;
+        places ^= place;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +312,20 @@ mod tests {
             assert!((0..rows).all(|row| thirds.contains(row) == (row % 3 == 0)));
             assert_eq!(thirds.to_bits(), (0..rows).map(|row| row % 3 == 0).collect());
             assert_eq!(Selection::all(rows).to_bits(), (0..rows).map(|_| true).collect());
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_among_others() {
+        for rows in [0, 1, 64, 100, 1_024, 2_500, 5_000] {
+            let of = |alive: &dyn Fn(usize) -> bool| Selection::from_bits(&(0..rows).map(alive).collect());
+            let others = of(&|row| row % 3 != 1 && !(1_024..2_048).contains(&row));
+            for own in [of(&|row| others.contains(row) && row % 5 == 0), others.clone(), Selection::none(rows)] {
+                let among: BitBuffer = others.iter().map(|row| own.contains(row)).collect();
+                assert_eq!(own.among(&others).unwrap(), Selection::from_bits(&among));
+                assert_eq!(own.among(&Selection::all(rows)).unwrap(), own);
+            }
+            assert_eq!(Selection::all(rows).among(&others).is_some(), others == Selection::all(rows));
         }
     }
 

@@ -5,6 +5,7 @@
 //! time. Then output columns, of the 65,536 rows each that have survivors: from the cache; whole, into the cache, where many
 //! rows survive or where it is the second time; else just the survivors, as arrow-rs finds them, past the cache.
 
+mod chunks;
 mod condition;
 mod decode;
 mod expression;

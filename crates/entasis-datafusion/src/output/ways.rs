@@ -1,6 +1,6 @@
 //! Which of two ways to evaluate a function was cheaper lately.
 
-use std::time::Instant;
+use std::time::Duration;
 
 /// After so many batches the other way is tried again.
 const TRIED_AGAIN: u32 = 64;
@@ -27,7 +27,7 @@ pub(super) struct Ways {
 pub(super) struct Began {
     pub way: Way,
     rows: usize,
-    at: Instant,
+    at: Duration,
 }
 
 impl Began {
@@ -45,7 +45,7 @@ impl Ways {
             (None, _) => Way::ByValue,
             (_, None) => Way::ByRow,
             (Some(by_value), Some(by_row)) if by_value < by_row => Way::ByValue,
-            // The first time it may have been another thread that took the time.
+            // The first time may have been spent on what is there from then on.
             (Some(by_value), Some(_)) if by_value.is_finite() && self.by_value_count == 1 => Way::ByValue,
             _ => Way::ByRow,
         };
@@ -54,7 +54,7 @@ impl Ways {
             (true, Way::ByRow) => Way::ByValue,
             (true, Way::ByValue) => Way::ByRow,
         };
-        Began { way, rows, at: Instant::now() }
+        Began { way, rows, at: worked() }
     }
 
     /// Remembers what it took.
@@ -62,8 +62,12 @@ impl Ways {
         if began.rows == 0 {
             return;
         }
-        let taken = began.at.elapsed().as_nanos() as f64 / began.rows as f64;
-        match began.way {
+        let taken = worked().saturating_sub(began.at).as_nanos() as f64;
+        self.learn(began.way, taken / began.rows as f64);
+    }
+
+    fn learn(&mut self, way: Way, taken: f64) {
+        match way {
             Way::ByRow => self.by_row = Some(taken),
             Way::ByValue => {
                 let is_second = self.by_value_count == 1;
@@ -79,19 +83,27 @@ impl Ways {
     }
 }
 
+/// What this thread has worked so far: what others took of its core in between counts for neither way.
+fn worked() -> Duration {
+    #[cfg(unix)]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::try_from(now).unwrap_or_default()
+    }
+    #[cfg(not(unix))]
+    {
+        static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+        START.elapsed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{thread::sleep, time::Duration};
-
     use super::*;
 
     fn go(ways: &mut Ways, dear: Option<Way>) -> Way {
-        let began = ways.begin(1);
-        let way = began.way;
-        if dear == Some(way) {
-            sleep(Duration::from_millis(20));
-        }
-        ways.end(began);
+        let way = ways.begin(1).way;
+        ways.learn(way, if dear == Some(way) { 1_000.0 } else { 1.0 });
         way
     }
 
@@ -113,10 +125,25 @@ mod tests {
     fn one_disturbance_decides_nothing() {
         let mut ways = Ways::default();
         assert_eq!(go(&mut ways, Some(Way::ByValue)), Way::ByValue);
-        let began = ways.begin(1);
-        sleep(Duration::from_millis(2));
-        ways.end(began);
+        ways.begin(1);
+        ways.learn(Way::ByRow, 100.0);
         assert!((0..10).all(|_| go(&mut ways, None) == Way::ByValue));
+    }
+
+    #[test]
+    fn waiting_is_no_work() {
+        let mut ways = Ways::default();
+        let began = ways.begin(1);
+        std::thread::sleep(Duration::from_millis(200));
+        ways.end(began);
+        assert!(cfg!(not(unix)) || ways.by_value.unwrap() < 100e6, "{ways:?}");
+        let began = ways.begin(1);
+        let (start, mut count) = (worked(), 0_u64);
+        while worked() - start < Duration::from_millis(20) {
+            count += 1;
+        }
+        ways.end(began);
+        assert!(ways.by_row.unwrap() >= 20e6, "{ways:?}, {count}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The rows of a file for which a condition holds.
 
+mod ask;
 mod hold;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -301,94 +302,6 @@ impl ParquetRows {
                 selection.truncate(usize::try_from(*left).unwrap_or(usize::MAX).min(selection.count()));
                 *left -= selection.count() as u64;
             }
-        }
-        self.hold_survivors(group, selections).await
-    }
-
-    /// Asks pieces for one condition after the other, each on the survivors of those before, the cheapest and most selective first. What
-    /// is to be asked of pages is deferred where that spares nothing: until they are decoded for the output.
-    async fn ask(&mut self, group: &mut Group, selections: &mut BTreeMap<usize, Selection>) -> Result<()> {
-        self.conjuncts.sort_by(|left, right| {
-            let ((left, cost), (right, other)) = (left.rank(), right.rank());
-            left.cmp(&right).then(cost.total_cmp(&other))
-        });
-        let mut deferred = Vec::new();
-        for index in 0..self.conjuncts.len() {
-            let leaves = self.conjuncts[index].leaves();
-            let alive = || selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
-            let wanted = leaves.iter().flat_map(|&leaf| alive().map(move |piece| (leaf, piece))).collect();
-            self.hold(group, wanted).await?;
-            if self.may_wait(group, index, selections) {
-                deferred.push(index);
-                continue;
-            }
-            // An expression may fail on rows that those before it would have spared it.
-            let due = if self.conjuncts[index].is_expression() { std::mem::take(&mut deferred) } else { Vec::new() };
-            let _inside = self.file.0.cache.enter();
-            for index in due.into_iter().chain([index]) {
-                self.ask_one(group, index, selections)?;
-            }
-        }
-        group.deferred = Deferred::Some(deferred);
-        Ok(())
-    }
-
-    /// Asks pieces whose cells are held for one condition.
-    fn ask_one(&mut self, group: &Group, index: usize, selections: &mut BTreeMap<usize, Selection>) -> Result<()> {
-        for (&piece, selection) in selections.iter_mut().filter(|(_, selection)| !selection.is_empty()) {
-            let before = selection.count();
-            let decodes = self.conjuncts[index].apply(&group.held, piece, selection, &mut self.work)?;
-            let fallen = (before - selection.count()) as u64;
-            match decodes {
-                true => self.metrics.rows_fallen_decoded += fallen,
-                false => self.metrics.rows_fallen_encoded += fallen,
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a condition can be asked as rows come out: it is about pages alone, and nothing is spared by asking it sooner.
-    fn may_wait(&self, group: &Group, index: usize, selections: &BTreeMap<usize, Selection>) -> bool {
-        let leaves = self.conjuncts[index].leaves();
-        let mut alive = selections.iter().filter(|(_, selection)| !selection.is_empty()).map(|(&piece, _)| piece);
-        let is_pages = |place: (usize, usize)| group.held.get(&place).is_some_and(|cell| cell.pages().is_some());
-        self.left.is_none()
-            && !leaves.is_empty()
-            && !self.spares(index)
-            && alive.all(|piece| leaves.iter().all(|&leaf| is_pages((leaf, piece))))
-    }
-
-    /// Whether it spares decoding to ask a condition before its rows come out: not if most of what comes out is decoded for it anyway, nor if
-    /// many rows are believed to pass.
-    fn spares(&self, index: usize) -> bool {
-        let conjunct = &self.conjuncts[index];
-        let later = self.conjuncts[index + 1..].iter().flat_map(Conjunct::leaves);
-        let is_alone = self.outputs.iter().chain(later).all(|leaf| conjunct.leaves().contains(leaf));
-        !is_alone && conjunct.passing() * (WHOLE_SHARE as f64) < 2.0
-    }
-
-    /// Whether a condition that is asked as rows come out turns out to let few pass.
-    fn is_misjudged(&self, stream: &Stream) -> bool {
-        match stream.deferred() {
-            Some(Deferred::Some(numbers)) => numbers.iter().any(|&index| self.spares(index)),
-            Some(Deferred::All) => (0..self.conjuncts.len()).any(|index| self.spares(index)),
-            None => false,
-        }
-    }
-
-    /// Asks for what was deferred, before the rest of the rows come out.
-    async fn ask_deferred(&mut self, group: &mut Group) -> Result<()> {
-        let Some(stream) = group.stream.take() else { return Ok(()) };
-        let (mut selections, batch) = stream.end()?;
-        batch.iter().for_each(|batch| self.make_ready(batch));
-        selections.extend(group.passed.drain(..));
-        match &group.deferred {
-            Deferred::Some(numbers) => {
-                let _inside = self.file.0.cache.enter();
-                numbers.iter().try_for_each(|&index| self.ask_one(group, index, &mut selections))?;
-                group.deferred = Deferred::Some(Vec::new());
-            }
-            Deferred::All => self.ask(group, &mut selections).await?,
         }
         self.hold_survivors(group, selections).await
     }
