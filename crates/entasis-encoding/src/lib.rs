@@ -46,7 +46,7 @@ pub use chooser::{
 };
 pub use encodings::{encoding_names, is_for_size_alone};
 pub use error::{Error, Result};
-pub use filter::{Ask, AskCount, Filter, FilterWork};
+pub use filter::{Ask, AskCount, Filter, FilterWork, StringBounds};
 pub use lane::{Lane, PackedLane, U256};
 pub use physical::{Fixed, MAX_NESTING, Physical};
 pub use predicate::{Comparison, FloatOrder, Like, Predicate, Scalar};

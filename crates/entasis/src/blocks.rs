@@ -7,8 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, builder::make_view, cast::AsArray};
-use arrow_data::MAX_INLINE_VIEW_LEN;
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::DataType;
 use entasis_encoding::{
     Ask, BLOCK_ROWS, BitBuffer, Block, ChunkEncoder, Decoded, EncodeOptions, EncodedBlock, Filter, FilterWork,
@@ -18,6 +17,7 @@ use entasis_encoding::{
 use crate::{
     arrow::{bits_of, empty_decoded, physical_of, plain_array, to_arrow, with_column},
     error::{Error, Result},
+    views::told_by_views,
     write::{BLOCK_BYTES, VECTOR_BYTES, decoded_size},
     zone::Zone,
 };
@@ -114,7 +114,7 @@ pub fn filter_array(filter: &Filter, array: &ArrayRef, selection: &mut Selection
         let what = format!("a selection of {} rows for an array of {}", selection.rows(), array.len());
         return Err(Error::InvalidArgument(what));
     }
-    if let Some(passes) = equal_views(filter, array) {
+    if let Some(passes) = told_by_views(filter, array, selection) {
         work.decoded_values += selection.count() as u64;
         let mut fallen = Selection::all(array.len());
         fallen.subtract(&Selection::from_bits(&passes));
@@ -136,43 +136,6 @@ pub fn filter_array(filter: &Filter, array: &ArrayRef, selection: &mut Selection
         filtered??;
     }
     Ok(())
-}
-
-/// Which rows of an array pass, if it is of views and the filter asks which strings are equal to one, or aren't: most are told by their views,
-/// which have a string's length and its beginning, or all of it.
-fn equal_views(filter: &Filter, array: &ArrayRef) -> Option<BitBuffer> {
-    let (text, is_negated, nulls) = filter.equal_string()?;
-    let array = match array.data_type() {
-        DataType::Utf8View => array.as_string_view().clone().to_binary_view(),
-        DataType::BinaryView => array.as_binary_view().clone(),
-        _ => return None,
-    };
-    let wanted = make_view(text, 0, 0);
-    let is_inline = text.len() <= MAX_INLINE_VIEW_LEN as usize;
-    let validity = array.nulls().map(|nulls| nulls.inner().bit_chunks().iter_padded().collect::<Vec<u64>>());
-    let mut passes = BitBuffer::default();
-    for (word, views) in array.views().chunks(64).enumerate() {
-        let mut equal = 0_u64;
-        for (bit, view) in views.iter().enumerate() {
-            // Length and first four bytes, and where it is inline the rest.
-            let is_alike = if is_inline { *view == wanted } else { *view as u64 == wanted as u64 };
-            equal |= u64::from(is_alike) << bit;
-        }
-        if !is_inline {
-            let mut alike = equal;
-            while alike != 0 {
-                let bit = alike.trailing_zeros();
-                alike &= alike - 1;
-                if array.value(word * 64 + bit as usize) != text {
-                    equal &= !(1 << bit);
-                }
-            }
-        }
-        let valid = validity.as_ref().map_or(u64::MAX, |words| words[word]);
-        let own = if is_negated { !equal } else { equal };
-        passes.extend_word(own & valid | if nulls { !valid } else { 0 }, views.len());
-    }
-    Some(passes)
 }
 
 /// A bit for each value, set where it is `wanted`, and no null.
@@ -235,7 +198,7 @@ fn in_memory(error: entasis_encoding::Error, number: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Float64Array, Int32Array, RecordBatch, StringArray, StringViewArray};
+    use arrow_array::{Float64Array, Int32Array, RecordBatch, StringArray};
     use bytes::Bytes;
     use entasis_encoding::{Comparison, FloatOrder, LargeValues, Like, Limits, Parts, Predicate, Scalar, digest};
 
@@ -352,33 +315,6 @@ mod tests {
                 assert_eq!(encoded, decoded, "{predicate} on {}", array.data_type());
                 let selected = select_rows([(&block, &encoded)], array.data_type()).unwrap();
                 assert_eq!(selected.len(), encoded.count());
-            }
-        }
-    }
-
-    #[test]
-    fn views_are_compared_as_the_strings_that_they_show() {
-        let texts =
-            ["", "a", "Google", "Google, Inc.", "Google, Inc.!", "Google, Inc. and others", "Goofy, Inc. and others"];
-        let some = |row: usize| (!row.is_multiple_of(11)).then(|| texts[row * row % 31 % texts.len()]);
-        let strings = StringArray::from_iter((0..5_000).map(some));
-        let views = StringViewArray::from_iter(strings.iter());
-        for (first, rows) in [(0, 5_000), (0, 0), (3, 4_096), (1_031, 777)] {
-            let [strings, views] = [&strings as &dyn Array, &views].map(|array| array.slice(first, rows));
-            for (text, comparison) in texts
-                .iter()
-                .flat_map(|text| [Comparison::Equal, Comparison::NotEqual].map(|comparison| (text, comparison)))
-            {
-                let literal = Scalar::Bytes(text.as_bytes().to_vec());
-                let predicate = Predicate::Compare(comparison, literal, FloatOrder::default());
-                let filter = Filter::new(&predicate, &Physical::Bytes);
-                let thirds = Selection::from_bits(&(0..rows).map(|row| row % 3 == 0).collect());
-                let answers = [&strings, &views].map(|array| {
-                    let mut selection = thirds.clone();
-                    filter_array(&filter, array, &mut selection, &mut FilterWork::default()).unwrap();
-                    selection
-                });
-                assert_eq!(answers[0], answers[1], "{predicate} of {rows} rows from {first}");
             }
         }
     }

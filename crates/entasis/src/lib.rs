@@ -53,6 +53,7 @@ mod object_store;
 mod read;
 pub mod scan;
 pub mod source;
+mod views;
 mod write;
 pub mod zone;
 

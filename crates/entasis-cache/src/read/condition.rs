@@ -134,22 +134,15 @@ impl Prepared {
         Self::Leaf(Box::new(Leaf { number, column: None, predicate, physical: Physical::Bool, filter }))
     }
 
-    /// Whether rows of each row group may pass, as Parquet's statistics say.
-    pub fn may_pass(&self, metadata: &ParquetMetaData, schema: &Schema) -> Vec<bool> {
-        let count = metadata.num_row_groups();
-        let merged = |conditions: &[Prepared], start: bool, merge: fn(&mut bool, bool)| {
-            let mut all = vec![start; count];
-            for condition in conditions {
-                all.iter_mut().zip(condition.may_pass(metadata, schema)).for_each(|(all, may)| merge(all, may));
-            }
-            all
-        };
+    /// Whether rows of a row group may pass, as Parquet's statistics say.
+    pub fn may_pass(&self, metadata: &ParquetMetaData, row_group: usize, schema: &Schema) -> bool {
+        let may_pass = |condition: &Prepared| condition.may_pass(metadata, row_group, schema);
         match self {
-            Prepared::Always(holds) => vec![*holds; count],
-            Prepared::And(conditions) => merged(conditions, true, |all, may| *all &= may),
-            Prepared::Or(conditions) => merged(conditions, false, |all, may| *all |= may),
-            Prepared::Leaf(leaf) | Prepared::Unless(leaf, _) => leaf.may_pass(metadata, schema),
-            Prepared::Expression(_) => vec![true; count],
+            Prepared::Always(holds) => *holds,
+            Prepared::And(conditions) => conditions.iter().all(may_pass),
+            Prepared::Or(conditions) => conditions.iter().any(may_pass),
+            Prepared::Leaf(leaf) | Prepared::Unless(leaf, _) => leaf.may_pass(metadata, row_group, schema),
+            Prepared::Expression(_) => true,
         }
     }
 
@@ -232,11 +225,9 @@ impl Prepared {
 }
 
 impl Leaf {
-    fn may_pass(&self, metadata: &ParquetMetaData, schema: &Schema) -> Vec<bool> {
-        match self.column {
-            Some(column) => may_pass(metadata, schema, column, &self.physical, &self.predicate),
-            None => vec![true; metadata.num_row_groups()],
-        }
+    fn may_pass(&self, metadata: &ParquetMetaData, row_group: usize, schema: &Schema) -> bool {
+        let may = |column| may_pass(metadata, row_group, schema, column, &self.physical, &self.predicate);
+        self.column.is_none_or(may)
     }
 
     /// By the statistics of the cell's blocks where they tell, else by their values.

@@ -7,7 +7,7 @@ use super::pattern::{Pattern, Shape};
 use crate::predicate::{Comparison, Predicate, Scalar};
 
 /// What strings are within.
-pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+pub type StringBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// What passes.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ impl BytesTest {
     }
 
     /// The bounds that strings are within, or mustn't be.
-    pub fn bounds(&self) -> Option<Bounds<'_>> {
+    pub fn bounds(&self) -> Option<StringBounds<'_>> {
         match &self.kind {
             Kind::Within(low, high) => Some((low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice))),
             _ => None,

@@ -2,7 +2,8 @@
 //! some at a time, and rows that fell aren't looked at.
 
 use super::{
-    BytesTest, DECODED_ROWS, Filter, FilterWork, Question, Test, Words, coded, extend_equal, merge_nulls, push_each,
+    BytesTest, DECODED_ROWS, Filter, FilterWork, Question, StringBounds, Test, Words, coded, extend_equal, merge_nulls,
+    push_each,
 };
 use crate::error::{Error, Result};
 use crate::values::{BitBuffer, Column, DecodedBytes, DecodedValues, Lanes, Values};
@@ -19,6 +20,14 @@ impl Filter {
     pub fn equal_string(&self) -> Option<(&[u8], bool, bool)> {
         match &self.question.test {
             Test::Bytes(test) => test.equal().map(|(text, negated)| (text, negated, self.question.nulls)),
+            _ => None,
+        }
+    }
+
+    /// The bounds that strings have to be within, or, if true, mustn't, and whether nulls pass; `None` if they are asked for something else.
+    pub fn string_bounds(&self) -> Option<(StringBounds<'_>, bool, bool)> {
+        match &self.question.test {
+            Test::Bytes(test) => test.bounds().map(|bounds| (bounds, test.is_negated(), self.question.nulls)),
             _ => None,
         }
     }

@@ -32,6 +32,7 @@ use crate::values::{BitBuffer, Bits, BytesForm, Decoded, DecodedBytes, DecodedVa
 use crate::{Block, Fixed, Lane, PackedLane, Physical, Predicate, Scalar, Selection, VECTOR_ROWS, simd};
 pub use ask::{Ask, AskCount};
 pub(crate) use bytes::BytesTest;
+pub use bytes::StringBounds;
 use coded::CodedSearch;
 use intervals::Intervals;
 

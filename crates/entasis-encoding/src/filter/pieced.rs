@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::bytes::{Bounds, BytesTest};
+use super::bytes::{BytesTest, StringBounds};
 use super::coded::{Sorted, constant_words};
 use super::plain::{KEY_BYTES, Keys};
 use crate::simd::{self, GatherError};
@@ -25,7 +25,7 @@ pub(crate) struct PiecedStrings<'a> {
 #[derive(Clone, Copy)]
 enum Asked<'a> {
     OneOf(&'a [Vec<u8>]),
-    Within(Bounds<'a>),
+    Within(StringBounds<'a>),
 }
 
 impl<'a> Asked<'a> {
@@ -169,7 +169,7 @@ impl<'a> PiecedStrings<'a> {
     }
 
     /// Which strings are within bounds, and which may be, as the beginnings of their first phrases say.
-    fn sort_by_keys(&self, bounds: Bounds<'_>) -> Sorted {
+    fn sort_by_keys(&self, bounds: StringBounds<'_>) -> Sorted {
         let keys = Keys::new(bounds.0, bounds.1);
         let words = || constant_words(false, self.len());
         let mut sorted = Sorted { passing: words(), unknown: words() };
@@ -290,7 +290,7 @@ impl<'a> Pieces<'a> {
 /// Whether a string is within bounds of which `order` says how it compares with them, if that is known.
 #[inline(always)]
 fn is_within(
-    (low, high): Bounds<'_>,
+    (low, high): StringBounds<'_>,
     mut order: impl FnMut(&[u8]) -> Result<Option<Ordering>, GatherError>,
 ) -> Result<Option<bool>, GatherError> {
     let is_above = match low {

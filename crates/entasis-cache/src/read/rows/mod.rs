@@ -155,18 +155,6 @@ impl ParquetRows {
                 group.deferred = Deferred::All;
             }
         }
-        for conjunct in &self.conjuncts {
-            let may = conjunct.prepared().may_pass(inner.source.metadata.metadata(), self.file.schema());
-            let (metrics, file) = (&mut self.metrics, &self.file);
-            self.row_groups.retain(|&row_group| {
-                if !may[row_group] {
-                    let rows = file.metadata().row_group(row_group).num_rows();
-                    metrics.row_groups_pruned += 1;
-                    metrics.rows_pruned += u64::try_from(rows).unwrap_or(0);
-                }
-                may[row_group]
-            });
-        }
         Ok(())
     }
 
@@ -240,7 +228,7 @@ impl ParquetRows {
             let mut group = match self.group.take() {
                 Some(group) => group,
                 None if self.left == Some(0) => return Ok(None),
-                None => match self.row_groups.pop_front() {
+                None => match self.next_row_group() {
                     Some(number) => self.begin(number)?,
                     None => return Ok(None),
                 },
@@ -255,6 +243,21 @@ impl ParquetRows {
             }
             self.group = Some(group);
         }
+    }
+
+    /// The next row group of which rows may pass, as far as the conditions are known by now.
+    fn next_row_group(&mut self) -> Option<usize> {
+        while let Some(number) = self.row_groups.pop_front() {
+            let (metadata, schema) = (self.file.metadata(), self.file.schema());
+            let may_pass = |conjunct: &Conjunct| conjunct.prepared().may_pass(metadata, number, schema);
+            if self.conjuncts.iter().all(may_pass) {
+                return Some(number);
+            }
+            let rows = metadata.row_group(number).num_rows();
+            self.metrics.row_groups_pruned += 1;
+            self.metrics.rows_pruned += u64::try_from(rows).unwrap_or(0);
+        }
+        None
     }
 
     fn begin(&mut self, number: usize) -> Result<Group> {
