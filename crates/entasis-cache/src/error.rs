@@ -1,5 +1,7 @@
 //! Errors of the cache.
 
+use entasis::ErrorKind;
+
 use crate::Version;
 
 /// What went wrong with a cell.
@@ -37,6 +39,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the caller can do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Entasis(error) => error.kind(),
+            Error::Damaged { .. } | Error::Parquet(_) => ErrorKind::Corrupt,
+            Error::Changed(_) | Error::Store(_) => ErrorKind::Io,
+            Error::TooManyRows { .. } => ErrorKind::InvalidArgument,
+        }
+    }
+
     pub(crate) fn damaged(version: &Version, what: impl Into<String>) -> Self {
         Self::Damaged { version: version.clone(), what: what.into() }
     }

@@ -8,15 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use entasis::blocks::{asking, passing};
-use entasis::scan::Expression;
+use entasis::scan::{Expression, MOST_VALUES_PER_ROW};
 use entasis_encoding::{BitBuffer, Filter, Selection};
 
 use super::condition::{Held, Work, held_cell, invalid};
 use super::layout::{Column, Layout};
 use crate::Result;
-
-/// Distinct values are asked about where they are at most so many for each row that they spare.
-const MOST_VALUES_PER_ROW: f64 = 0.75;
 
 /// An expression, made ready for one file.
 pub(super) struct PreparedExpression {

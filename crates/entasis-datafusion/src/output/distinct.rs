@@ -6,7 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 /// More distinct values than this share of the rows aren't worth finding.
-const MOST_VALUES_PER_ROW: f64 = 0.75;
+const MOST_DISTINCT_SHARE: f64 = 0.75;
 
 /// Finds views that are the same, in memory that is used again.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl DistinctViews {
             _ => return None,
         };
         let Self { found, hasher, first, index } = self;
-        let most = (views.len() as f64 * MOST_VALUES_PER_ROW) as usize;
+        let most = (views.len() as f64 * MOST_DISTINCT_SHARE) as usize;
         found.clear();
         first.clear();
         index.clear();

@@ -9,7 +9,7 @@ use crate::{
     Condition, Projection, Result,
     encoding::{Comparison, FloatOrder, Like, Predicate, Scalar, digest},
     generate::Generator,
-    scan::{Expression, scalar_of},
+    scan::{Expression, is_union, scalar_of},
 };
 
 /// True of a half of all values, by their hash; of several columns together. `of_nothing` where no column has a value that it knows.
@@ -113,16 +113,6 @@ fn predicate(generator: &mut Generator, literals: &[Scalar]) -> Predicate {
             ];
             Predicate::Compare(comparisons[generator.below(6)], literal.clone(), order)
         }
-    }
-}
-
-/// True where nulls are those of a union, which no predicate asks for.
-fn is_union(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Union(..) => true,
-        DataType::Dictionary(_, values) => is_union(values),
-        DataType::RunEndEncoded(_, values) => is_union(values.data_type()),
-        _ => false,
     }
 }
 

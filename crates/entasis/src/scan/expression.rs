@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Distinct values are asked about where they are at most so many for each row that they spare.
-const MOST_VALUES_PER_ROW: f64 = 0.75;
+pub const MOST_VALUES_PER_ROW: f64 = 0.75;
 
 /// An expression, made ready for one file.
 pub(super) struct PreparedExpression {

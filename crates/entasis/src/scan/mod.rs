@@ -26,6 +26,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use entasis_encoding::{AggregateWork, BLOCK_ROWS, Selection, VECTOR_ROWS, VectorSelection};
 
+pub(crate) use self::prepared::is_union;
 use self::{
     blocks::{Blocks, Rows, batch_of},
     blooms::Answers,
@@ -36,6 +37,7 @@ use self::{
 pub use self::{
     condition::{Condition, Expression},
     conjuncts::believed,
+    expression::MOST_VALUES_PER_ROW,
     literal::scalar_of,
     metrics::{ConditionMetrics, ScanMetrics},
     prepared::negated,

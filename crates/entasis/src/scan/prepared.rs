@@ -300,7 +300,7 @@ impl Leaf {
 }
 
 /// True where a value is null as that of a union is: by which of its fields, which no predicate asks.
-pub(super) fn is_union(data_type: &DataType) -> bool {
+pub(crate) fn is_union(data_type: &DataType) -> bool {
     match data_type {
         DataType::Union(..) => true,
         DataType::Dictionary(_, values) => is_union(values),

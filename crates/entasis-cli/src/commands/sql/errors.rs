@@ -63,6 +63,14 @@ fn place_of(text: &str) -> Option<(u64, u64)> {
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
+fn exit_of_kind(kind: entasis::ErrorKind) -> Exit {
+    match kind {
+        entasis::ErrorKind::Corrupt | entasis::ErrorKind::Unsupported => Exit::Corrupt,
+        entasis::ErrorKind::InvalidArgument => Exit::Usage,
+        entasis::ErrorKind::Io => Exit::Io,
+    }
+}
+
 /// What the shell sees: by the innermost error that says what kind it is, else the question was wrong.
 fn exit_of(error: &DataFusionError) -> Exit {
     let mut exit = Exit::Usage;
@@ -72,11 +80,11 @@ fn exit_of(error: &DataFusionError) -> Exit {
             return carried.0.exit();
         }
         if let Some(error) = error.downcast_ref::<entasis::Error>() {
-            return match error.kind() {
-                entasis::ErrorKind::Corrupt | entasis::ErrorKind::Unsupported => Exit::Corrupt,
-                entasis::ErrorKind::InvalidArgument => Exit::Usage,
-                entasis::ErrorKind::Io => Exit::Io,
-            };
+            return exit_of_kind(error.kind());
+        }
+        #[cfg(feature = "cache")]
+        if let Some(error) = error.downcast_ref::<entasis_cache::Error>() {
+            return exit_of_kind(error.kind());
         }
         if error.is::<parquet::errors::ParquetError>() {
             exit = Exit::Corrupt;
@@ -87,4 +95,25 @@ fn exit_of(error: &DataFusionError) -> Exit {
         next = error.source();
     }
     exit
+}
+
+#[cfg(all(test, feature = "cache"))]
+mod tests {
+    use std::sync::Arc;
+
+    use entasis_cache::{ObjectId, Stamp, Version};
+
+    use super::*;
+
+    #[test]
+    fn an_object_that_has_changed_is_no_fault_of_the_question() {
+        let version = Version::new(ObjectId::new("s3://a", "t.parquet".into()), Stamp::ETag("1".to_owned()));
+        let changed: DataFusionError =
+            DataFusionError::External(Box::new(entasis_cache::Error::Changed(version.clone())));
+        assert_eq!(failure(&changed).exit(), Exit::Io);
+        let shared = DataFusionError::Shared(Arc::new(changed));
+        assert_eq!(failure(&shared).exit(), Exit::Io);
+        let damaged = entasis_cache::Error::Damaged { version, what: "no metadata".to_owned() };
+        assert_eq!(failure(&DataFusionError::External(Box::new(damaged))).exit(), Exit::Corrupt);
+    }
 }
