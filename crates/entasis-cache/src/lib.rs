@@ -60,7 +60,7 @@ pub use disk::{DISK_CELL_OVERHEAD_BYTES, DiskOptions};
 pub use error::{Error, Result};
 pub use flight::Waiter;
 pub use ledger::CELL_OVERHEAD_BYTES;
-pub use ranges::{CachedStore, RANGE_PAGE_BYTES, RANGES_LEAF};
+pub use ranges::{CachedObject, CachedStore, RANGE_PAGE_BYTES, RANGES_LEAF};
 pub use statistics::{Event, Observer, Statistics};
 pub use values::{Cell, State};
 pub use version::{ObjectId, Stamp, Version};

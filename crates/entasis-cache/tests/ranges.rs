@@ -13,12 +13,12 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use common::flaky::Flaky;
 use common::{Random, options};
 use entasis::{AsyncReader, ReadRequest};
-use entasis_cache::{Cache, CacheOptions, CachedStore, DiskOptions, RANGE_PAGE_BYTES, RANGES_LEAF};
+use entasis_cache::{Cache, CacheOptions, CachedObject, CachedStore, DiskOptions, RANGE_PAGE_BYTES, RANGES_LEAF};
 use futures::executor::block_on;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 
 /// Rows whose every value tells its generation: about 2 MB of blocks.
 fn batch(generation: u64, rows: usize) -> RecordBatch {
@@ -80,6 +80,35 @@ fn a_file_that_was_read_costs_one_request_that_asks_for_its_version() {
         let columns = cache.columns();
         assert_eq!(columns.iter().map(|column| column.column.leaf).collect::<Vec<_>>(), [RANGES_LEAF]);
         assert_eq!(cache.invalidate_version(&columns[0].column.version) as u64, warm.misses);
+    }
+}
+
+#[test]
+fn of_a_version_that_is_known_only_what_lacks_is_asked_for() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let cache = Cache::new(options(64 << 20)).unwrap();
+        let rows = batch(1, 200_000);
+        put(&*store, "t.ent", &rows);
+        // As a store without ETags says it.
+        for (round, has_tag) in [true, true, false].into_iter().enumerate() {
+            let meta = block_on(store.head(&Path::from("t.ent"))).unwrap();
+            let meta = ObjectMeta { e_tag: meta.e_tag.filter(|_| has_tag), ..meta };
+            if !has_tag {
+                let object = CachedObject::new(&cache, store.clone(), "x://", meta);
+                assert!(block_on(object.range(0..9)).is_err(), "the store says that it is another version");
+                continue;
+            }
+            let before = store.requests.load(Ordering::SeqCst);
+            let object = Arc::new(CachedObject::new(&cache, store.clone(), "x://", meta));
+            let found = block_on(async { rows_of(&AsyncReader::open_source(object.clone()).await?).await }).unwrap();
+            assert_eq!(found, rows);
+            assert_eq!(store.requests.load(Ordering::SeqCst) > before, round == 0);
+            assert_eq!(cache.columns()[0].column.version, *object.version());
+            for outside in [0..object.meta().size + 1, u64::MAX - 1..u64::MAX] {
+                assert!(block_on(object.range(outside)).is_err());
+            }
+        }
     }
 }
 

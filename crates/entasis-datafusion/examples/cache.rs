@@ -12,7 +12,7 @@ async fn main() -> Result<()> {
 pub async fn run(file: &str, sql: &str) -> Result<Cache> {
     let context = SessionContext::new();
     let cache = Cache::new(CacheOptions::default())?;
-    entasis_datafusion::cache_parquet(&context, &cache);
+    entasis_datafusion::cache_tables(&context, &cache);
     context.register_parquet("t", file, Default::default()).await?;
     context.sql(sql).await?.show().await?;
     context.sql(sql).await?.show().await?;

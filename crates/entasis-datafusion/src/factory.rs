@@ -8,6 +8,7 @@ use datafusion::{
     common::{GetExt, Result},
     datasource::{
         file_format::{FileFormat, FileFormatFactory},
+        listing::{ListingTable, ListingTableUrl},
         listing_table_factory::ListingTableFactory,
     },
     logical_expr::CreateExternalTable,
@@ -20,6 +21,7 @@ use crate::{
     opened::FileCache,
     options::FormatOptions,
     output::EvaluateInScans,
+    place::Place,
     predicates::ScanOptions,
     rules::add_rule,
 };
@@ -75,7 +77,16 @@ pub struct EntasisTableFactory {
 #[async_trait]
 impl TableProviderFactory for EntasisTableFactory {
     async fn create(&self, state: &dyn Session, statement: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
+        // What is wrong with a place, the factory says.
+        if let Some(url) = statement.locations.first().and_then(|location| ListingTableUrl::parse(location).ok()) {
+            let _ = Place::at(state, &url.object_store());
+        }
         let statement = CreateExternalTable { file_type: EXTENSION.to_owned(), ..statement.clone() };
-        self.listing.create(state, &statement).await
+        let table = self.listing.create(state, &statement).await?;
+        Ok(match table.downcast_ref::<ListingTable>() {
+            // Its cache of statistics knows files by path, size and time; ours by version.
+            Some(listing) => Arc::new(listing.clone().with_cache(None)),
+            None => table,
+        })
     }
 }

@@ -24,10 +24,11 @@ use futures::{StreamExt, TryStreamExt};
 use crate::{
     opened::FileCache,
     options::FormatOptions,
+    place::Place,
     schema::{merge, read_schema},
     sink::EntasisSink,
     source::{EntasisSource, Files},
-    statistics::{ordering_of, statistics_of},
+    statistics::ordering_of,
 };
 
 /// The extension of files, without a dot.
@@ -75,7 +76,7 @@ impl FileFormat for EntasisFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let schema_of = |object: ObjectMeta| async move {
-            let file = self.files.open(store, &object).await?;
+            let file = self.files.open(&Place::of(state, store), &object).await?;
             let schema = read_schema(file.schema(), self.options.strings);
             Ok::<_, DataFusionError>((object.location.to_string(), schema))
         };
@@ -87,34 +88,34 @@ impl FileFormat for EntasisFormat {
 
     async fn infer_stats(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        statistics_of(&*self.files.open(store, object).await?, &table_schema).await
+        Ok(self.infer_stats_and_ordering(state, store, table_schema, object).await?.statistics)
     }
 
     async fn infer_ordering(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        ordering_of(&*self.files.open(store, object).await?, &table_schema).await
+        ordering_of(&*self.files.open(&Place::of(state, store), object).await?, &table_schema).await
     }
 
     async fn infer_stats_and_ordering(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        let file = self.files.open(store, object).await?;
-        let ordering = ordering_of(&file, &table_schema).await?;
-        Ok(FileMeta::new(statistics_of(&file, &table_schema).await?).with_ordering(ordering))
+        let file = self.files.open(&Place::of(state, store), object).await?;
+        let described = file.described(&table_schema).await?;
+        Ok(FileMeta::new(described.statistics.clone()).with_ordering(described.ordering.clone()))
     }
 
     async fn create_physical_plan(
@@ -126,7 +127,7 @@ impl FileFormat for EntasisFormat {
         let Some(source) = config.file_source().downcast_ref::<EntasisSource>() else {
             return not_impl_err!("a scan of .ent files by the source of another format");
         };
-        let source = Arc::new(source.clone().with_memory_pool(memory));
+        let source = Arc::new(source.clone().with_memory_pool(memory).at(Place::at(state, &config.object_store_url)?));
         Ok(DataSourceExec::from_data_source(FileScanConfigBuilder::from(config).with_source(source).build()))
     }
 

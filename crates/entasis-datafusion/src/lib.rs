@@ -31,6 +31,7 @@ mod opened;
 mod opener;
 mod options;
 mod output;
+mod place;
 mod predicates;
 mod ranges;
 mod rules;
@@ -41,7 +42,7 @@ mod statistics;
 mod translate;
 
 #[cfg(feature = "cache")]
-pub use cached::cache_parquet;
+pub use cached::cache_tables;
 pub use factory::{EntasisFormatFactory, EntasisTableFactory, register};
 pub use format::EntasisFormat;
 pub use options::FormatOptions;

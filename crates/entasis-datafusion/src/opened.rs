@@ -4,15 +4,16 @@ use std::{
     collections::VecDeque,
     fmt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::SystemTime,
 };
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::{
-    common::Result,
+    common::{Result, Statistics},
     object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore},
+    physical_expr::LexOrdering,
 };
 use entasis::{
     AsyncReader, AsyncScan, Condition, ReadLimits, Reader, Scan, ScanRequest, SortColumn,
@@ -22,7 +23,11 @@ use entasis::{
 };
 use tokio::sync::OnceCell;
 
-use crate::error::{external, replaced};
+use crate::{
+    error::{external, replaced},
+    place::{Place, is_local},
+    statistics::{ordering_of, statistics_of},
+};
 
 /// Files that stay open between queries.
 const OPEN_FILES: usize = 256;
@@ -52,12 +57,12 @@ impl fmt::Debug for FileCache {
 
 impl FileCache {
     /// The file that `meta` describes. Fails if the store has another version of it by now.
-    pub async fn open(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Arc<OpenFile>> {
-        let cell = self.entry(store, meta);
-        let open = || async { OpenFile::open(store, meta).await.map(Arc::new) };
-        let file = cell.get_or_try_init(open).await?.clone();
+    pub async fn open(&self, place: &Place, meta: &ObjectMeta) -> Result<Arc<OpenFile>> {
+        let cell = self.entry(&place.store, meta);
+        let open = || async { OpenFile::open(place, meta).await.map(Arc::new) };
+        let file = cell.get_or_try_init(open).await?;
         file.check_version()?;
-        Ok(file)
+        Ok(file.behind(place, meta))
     }
 
     fn entry(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Arc<OnceCell<Arc<OpenFile>>> {
@@ -87,6 +92,19 @@ pub(crate) struct OpenFile {
     /// As it is stored, without the schema's own metadata.
     schema: SchemaRef,
     row_group_rows: Vec<u64>,
+    /// Whether its bytes come through a cache.
+    is_cached: bool,
+    /// The same file through a cache, which wasn't known when it was opened.
+    behind: OnceLock<Arc<OpenFile>>,
+    /// What was said of it last.
+    described: Mutex<Option<Arc<Described>>>,
+}
+
+/// What a file says of itself to tables of a schema.
+pub(crate) struct Described {
+    table: SchemaRef,
+    pub statistics: Statistics,
+    pub ordering: Option<LexOrdering>,
 }
 
 enum Handle {
@@ -102,23 +120,46 @@ struct LocalFile {
 }
 
 impl OpenFile {
-    async fn open(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Self> {
-        let handle = match open_local(store, meta).await? {
+    async fn open(place: &Place, meta: &ObjectMeta) -> Result<Self> {
+        let handle = match open_local(&place.store, meta).await? {
             Some(local) => Handle::Local(local),
-            None => {
-                let reader = AsyncReader::open(store.clone(), meta.location.clone()).await.map_err(external)?;
-                let same_tag =
-                    meta.e_tag.is_none() || reader.e_tag().is_none() || meta.e_tag.as_deref() == reader.e_tag();
-                if reader.size_bytes() != meta.size || !same_tag {
-                    return Err(replaced(meta.location.as_ref()));
-                }
-                Handle::Remote(reader)
-            }
+            None => Handle::Remote(place.open(meta).await?),
         };
-        let opened = Self { handle, schema: Arc::new(Schema::empty()), row_group_rows: Vec::new() };
+        let is_cached = place.behind.is_some();
+        let opened = Self::new(handle, Arc::new(Schema::empty()), Vec::new(), is_cached);
         let schema = opened.call(|reader| reader.schema()).await?;
         let row_group_rows = opened.call(|reader| reader.row_group_rows().map(<[u64]>::to_vec)).await?;
         Ok(Self { schema: Arc::new(Schema::new(schema.fields().clone())), row_group_rows, ..opened })
+    }
+
+    fn new(handle: Handle, schema: SchemaRef, row_group_rows: Vec<u64>, is_cached: bool) -> Self {
+        let (behind, described) = (OnceLock::new(), Mutex::default());
+        Self { handle, schema, row_group_rows, is_cached, behind, described }
+    }
+
+    /// The same file behind the cache of its place. It was opened before there was one, or before the store's URL was known: what was read of its
+    /// metadata then needn't be read again.
+    fn behind(self: &Arc<Self>, place: &Place, meta: &ObjectMeta) -> Arc<Self> {
+        let Handle::Remote(reader) = &self.handle else { return self.clone() };
+        let Some(source) = place.cached(meta).filter(|_| !self.is_cached) else { return self.clone() };
+        let behind = || {
+            let handle = Handle::Remote(reader.with_source(source));
+            Arc::new(Self::new(handle, self.schema.clone(), self.row_group_rows.clone(), true))
+        };
+        self.behind.get_or_init(behind).clone()
+    }
+
+    /// What it says to tables with the columns `table`.
+    pub async fn described(&self, table: &SchemaRef) -> Result<Arc<Described>> {
+        let last = || self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(described) = last().as_ref().filter(|described| described.table == *table) {
+            return Ok(described.clone());
+        }
+        let statistics = statistics_of(self, table).await?;
+        let ordering = ordering_of(self, table).await?;
+        let described = Arc::new(Described { table: table.clone(), statistics, ordering });
+        *last() = Some(described.clone());
+        Ok(described)
     }
 
     /// The fields as they are stored.
@@ -212,7 +253,7 @@ impl FileScan {
 /// Opens the file by position, if it lies on this machine.
 async fn open_local(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Option<LocalFile>> {
     // Any other store would send the file's bytes for this question.
-    if !store.to_string().starts_with("LocalFileSystem") {
+    if !is_local(store) {
         return Ok(None);
     }
     let result = store.get_opts(&meta.location, GetOptions::default()).await?;

@@ -11,7 +11,6 @@ use datafusion::{
         physical_plan::{FileOpenFuture, FileOpener},
     },
     execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation},
-    object_store::ObjectStore,
     physical_expr::PhysicalExpr,
     physical_plan::metrics::ExecutionPlanMetricsSet,
 };
@@ -30,6 +29,7 @@ use crate::{
     needed::Needed,
     opened::{FileCache, FileScan, OpenFile},
     output::Output,
+    place::Place,
     ranges::rows_of,
     schema::{read_schema, strings_of},
     translate::Translation,
@@ -39,7 +39,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct EntasisOpener {
     pub files: Arc<FileCache>,
-    pub store: Arc<dyn ObjectStore>,
+    pub place: Place,
     pub asked: Asked,
     pub metrics: ExecutionPlanMetricsSet,
     pub memory: Option<Arc<dyn MemoryPool>>,
@@ -77,7 +77,7 @@ struct Prepared {
 
 impl EntasisOpener {
     async fn prepare(&self, file: &PartitionedFile) -> Result<Prepared> {
-        let opened = self.files.open(&self.store, &file.object_meta).await?;
+        let opened = self.files.open(&self.place, &file.object_meta).await?;
         let strings = strings_of(self.asked.table.file_schema());
         let physical = Arc::new(read_schema(opened.schema(), strings));
         let columns = self.asked.adapt_projection(file, &physical)?;

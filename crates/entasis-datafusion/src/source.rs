@@ -22,7 +22,14 @@ use datafusion::{
 
 #[cfg(feature = "cache")]
 use crate::cached::CachedOpener;
-use crate::{asked::Asked, opened::FileCache, opener::EntasisOpener, predicates::Predicates, translate::why_left};
+use crate::{
+    asked::Asked,
+    opened::FileCache,
+    opener::EntasisOpener,
+    place::{Behind, Place},
+    predicates::Predicates,
+    translate::why_left,
+};
 
 /// Rows of a batch where the session doesn't say.
 const BATCH_ROWS: usize = 8192;
@@ -49,6 +56,8 @@ pub struct EntasisSource {
     left: Vec<String>,
     batch_rows: usize,
     files: Files,
+    /// The cache that `.ent` files are behind.
+    behind: Option<Behind>,
     memory: Option<Arc<dyn MemoryPool>>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -73,6 +82,7 @@ impl EntasisSource {
             left: Vec::new(),
             batch_rows: BATCH_ROWS,
             files,
+            behind: None,
             memory: None,
             metrics,
         }
@@ -127,7 +137,8 @@ impl EntasisSource {
         partition: usize,
     ) -> EntasisOpener {
         let (metrics, memory) = (self.metrics.clone(), self.memory.clone());
-        EntasisOpener { files: files.clone(), store, asked, metrics, memory, partition }
+        let place = Place { store, behind: self.behind.clone() };
+        EntasisOpener { files: files.clone(), place, asked, metrics, memory, partition }
     }
 
     fn asked(&self, config: &FileScanConfig, projection: &ProjectionExprs, batch_rows: usize) -> Result<Asked> {
@@ -142,6 +153,12 @@ impl EntasisSource {
             predicates: self.predicates,
             limit: config.limit,
         })
+    }
+
+    /// The source of files of a place.
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.behind = place.behind;
+        self
     }
 
     /// The source with a pool to which it accounts for the blocks that it holds.
@@ -202,6 +219,7 @@ impl FileSource for EntasisSource {
 
     fn file_type(&self) -> &str {
         match self.files {
+            Files::Ent(_) if self.behind.is_some() => "cached entasis",
             Files::Ent(_) => "entasis",
             #[cfg(feature = "cache")]
             Files::Parquet(_) => "cached parquet",

@@ -134,7 +134,7 @@ async fn context(store: &Arc<dyn ObjectStore>, partitions: usize, cache: Option<
     let context = session(partitions);
     context.register_object_store(&"mem://box/".parse().unwrap(), store.clone());
     if let Some(cache) = cache {
-        entasis_datafusion::cache_parquet(&context, cache);
+        entasis_datafusion::cache_tables(&context, cache);
     }
     context.register_parquet("t", "mem://box/t/", Default::default()).await.unwrap();
     context
@@ -310,7 +310,7 @@ async fn schemas_that_differ_and_folders_that_are_columns() {
         context.register_object_store(&"mem://box/".parse().unwrap(), store.clone());
         text(context, create).await;
     }
-    entasis_datafusion::cache_parquet(&contexts[1], &cache);
+    entasis_datafusion::cache_tables(&contexts[1], &cache);
     for _ in 0..2 {
         for query in [
             "SELECT year, count(*), count(t), count(b), sum(a % 1000) FROM p GROUP BY year",

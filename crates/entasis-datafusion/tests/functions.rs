@@ -59,7 +59,7 @@ async fn tables(folder: &Path, rows: usize) -> SessionContext {
     #[cfg(feature = "cache")]
     {
         let cache = entasis_cache::Cache::new(entasis_cache::CacheOptions::default()).unwrap();
-        entasis_datafusion::cache_parquet(&context, &cache);
+        entasis_datafusion::cache_tables(&context, &cache);
     }
     context.register_batch("memory", batch).unwrap();
     for (name, format) in [("ent", "ENTASIS"), ("parquet", "PARQUET")] {

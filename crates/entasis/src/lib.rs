@@ -65,7 +65,7 @@ pub use describe::{CascadeUse, ColumnDescription};
 pub use error::{Error, ErrorKind, Result};
 pub use metadata::record::{BlockRef, Chunk, ColumnRecord, PartRef};
 #[cfg(feature = "object-store")]
-pub use object_store::{AsyncBatches, AsyncReader, AsyncScan};
+pub use object_store::{AsyncBatches, AsyncReader, AsyncScan, AsyncSource};
 pub use read::{Batches, Damage, Part, Projection, ReadLimits, ReadRequest, Reader, Selected};
 pub use scan::{Condition, Scan, ScanRequest};
 pub use write::{BloomColumn, EncodeOptions, FileWriter, Profile, SortColumn, Summary, WriteOptions, Writer};

@@ -8,8 +8,13 @@ use std::{ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use bytes::Bytes;
 use entasis_encoding::{Aggregates, Wanted};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::{
+    Stream, StreamExt, TryStreamExt,
+    future::{BoxFuture, FutureExt},
+    stream,
+};
 use object_store::{GetOptions, GetRange, ObjectStore, path::Path};
 
 use crate::{
@@ -24,11 +29,24 @@ use crate::{
 /// Requests under way at a time.
 const CONCURRENT_REQUESTS: usize = 10;
 
+/// One version of a file whose bytes take their time to come: an object in a store, or what somebody keeps of one.
+pub trait AsyncSource: Send + Sync {
+    /// Length of the file.
+    fn size_bytes(&self) -> u64;
+
+    /// What errors call the file.
+    fn name(&self) -> &str;
+
+    /// The bytes of `range`: all of them, of this version, or an error.
+    fn fetch(&self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>>;
+}
+
 /// A file in an object store. Every request is for the version that was opened: where it has been replaced, requests
 /// fail instead of mixing the two.
 #[derive(Clone)]
 pub struct AsyncReader {
-    object: Arc<Object>,
+    source: Arc<dyn AsyncSource>,
+    e_tag: Option<String>,
     /// What the metadata is read from.
     fetched: Arc<Fetched>,
     reader: Reader,
@@ -38,6 +56,7 @@ pub struct AsyncReader {
 struct Object {
     store: Arc<dyn ObjectStore>,
     path: Path,
+    name: String,
     size_bytes: u64,
     e_tag: Option<String>,
 }
@@ -54,21 +73,45 @@ impl AsyncReader {
         let result = store.get_opts(&path, options).await.map_err(|error| failure(&path, error))?;
         let (meta, range) = (result.meta.clone(), result.range.clone());
         let tail = result.bytes().await.map_err(|error| failure(&path, error))?;
-        let fetched = Fetched::new(meta.size, path.to_string(), STORE_REQUEST_BYTES);
-        fetched.insert(range.start, tail);
-        let object = Arc::new(Object { store, path, size_bytes: meta.size, e_tag: meta.e_tag });
-        let reader = object.drive(&fetched, || Reader::from_source(fetched.clone(), limits)).await?;
-        Ok(Self { object, fetched, reader })
+        let e_tag = meta.e_tag.clone();
+        let object = Object { store, name: path.to_string(), path, size_bytes: meta.size, e_tag: meta.e_tag };
+        Self::with_tail(Arc::new(object), e_tag, range.start, tail, limits).await
+    }
+
+    /// Opens the version of a file that `source` has, by one request, for its tail.
+    pub async fn open_source(source: Arc<dyn AsyncSource>) -> Result<Self> {
+        let size_bytes = source.size_bytes();
+        let start = size_bytes.saturating_sub(TAIL_BYTES);
+        let tail = if size_bytes == 0 { Bytes::new() } else { fetch_all(&*source, start..size_bytes).await? };
+        Self::with_tail(source, None, start, tail, ReadLimits::default()).await
+    }
+
+    async fn with_tail(
+        source: Arc<dyn AsyncSource>,
+        e_tag: Option<String>,
+        start: u64,
+        tail: Bytes,
+        limits: ReadLimits,
+    ) -> Result<Self> {
+        let fetched = fetched_of(&*source);
+        fetched.insert(start, tail);
+        let reader = drive(&*source, &fetched, || Reader::from_source(fetched.clone(), limits)).await?;
+        Ok(Self { source, e_tag, fetched, reader })
+    }
+
+    /// The same file, of which what hasn't been fetched yet comes from `source`, which has to be of the same version.
+    pub fn with_source(&self, source: Arc<dyn AsyncSource>) -> Self {
+        Self { source, ..self.clone() }
     }
 
     /// Bytes of the file.
     pub fn size_bytes(&self) -> u64 {
-        self.object.size_bytes
+        self.source.size_bytes()
     }
 
-    /// What the store calls the version that was opened; `None` where it doesn't tell versions apart.
+    /// What the store calls the version that was opened; `None` where it doesn't tell versions apart, and of a source, which knows itself.
     pub fn e_tag(&self) -> Option<&str> {
-        self.object.e_tag.as_deref()
+        self.e_tag.as_deref()
     }
 
     /// Rows of the file.
@@ -109,7 +152,7 @@ impl AsyncReader {
     /// Anything of the metadata, by a call that may be made several times: each time that it lacks bytes, they are
     /// fetched.
     pub async fn call<T>(&self, call: impl Fn(&Reader) -> Result<T>) -> Result<T> {
-        self.object.drive(&self.fetched, || call(&self.reader)).await
+        drive(&*self.source, &self.fetched, || call(&self.reader)).await
     }
 
     /// Makes a call until it lacks nothing: metadata are fetched for everybody, blocks for `data`.
@@ -119,7 +162,7 @@ impl AsyncReader {
             match call() {
                 Err(Error::Missing(ranges)) => {
                     let source_of = |offset| if offset < blocks_end { data } else { &self.fetched };
-                    self.object.fetch_into(&ranges, source_of).await?;
+                    fetch_into(&*self.source, &ranges, source_of).await?;
                 }
                 result => return result,
             }
@@ -128,21 +171,21 @@ impl AsyncReader {
 
     /// Reads rows in order: see [`Reader::read`].
     pub async fn read(&self, request: ReadRequest) -> Result<AsyncBatches> {
-        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
+        let data = fetched_of(&*self.source);
         let batches = self.call(|reader| reader.read_from(data.clone(), request.clone())).await?;
         Ok(AsyncBatches { reader: self.clone(), data, batches })
     }
 
     /// The rows for which a condition holds: see [`Reader::scan`].
     pub async fn scan(&self, request: ScanRequest) -> Result<AsyncScan> {
-        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
+        let data = fetched_of(&*self.source);
         let scan = self.call(|reader| reader.scan_from(data.clone(), request.clone())).await?;
         Ok(AsyncScan { reader: self.clone(), data, scan })
     }
 
     /// Reads single rows: see [`Reader::take`].
     pub async fn take(&self, rows: &[u64], projection: &Projection, strings: Strings) -> Result<RecordBatch> {
-        let data = Fetched::new(self.object.size_bytes, self.object.path.to_string(), STORE_REQUEST_BYTES);
+        let data = fetched_of(&*self.source);
         self.complete(&data, || self.reader.take_from(data.clone(), rows, projection, strings)).await
     }
 }
@@ -223,32 +266,68 @@ impl AsyncScan {
     }
 }
 
+/// Nothing yet of a file of a store.
+fn fetched_of(source: &dyn AsyncSource) -> Arc<Fetched> {
+    Fetched::new(source.size_bytes(), source.name(), STORE_REQUEST_BYTES)
+}
+
+/// Makes a call until it lacks nothing of one source.
+async fn drive<T>(source: &dyn AsyncSource, fetched: &Fetched, call: impl Fn() -> Result<T>) -> Result<T> {
+    loop {
+        match call() {
+            Err(Error::Missing(ranges)) => fetch_into(source, &ranges, |_| fetched).await?,
+            result => return result,
+        }
+    }
+}
+
+/// The bytes of a range, if it is all of them.
+async fn fetch_all(source: &dyn AsyncSource, range: Range<u64>) -> Result<Bytes> {
+    let bytes = source.fetch(range.clone()).await?;
+    if bytes.len() as u64 != range.end - range.start {
+        let what = format!("bytes {range:?} were asked for and {} came", bytes.len());
+        return Err(Error::Truncated { file: source.name().to_owned(), what });
+    }
+    Ok(bytes)
+}
+
+/// Fetches ranges, near ones together, and gives each to the holder that `holder_of` says for its offset.
+async fn fetch_into<'a>(
+    source: &dyn AsyncSource,
+    ranges: &[Range<u64>],
+    holder_of: impl Fn(u64) -> &'a Fetched,
+) -> Result<()> {
+    let requests = coalesce(ranges, STORE_REQUEST_BYTES).into_iter().map(|range| async move {
+        let start = range.start;
+        Ok::<_, Error>((start, fetch_all(source, range).await?))
+    });
+    let mut fetched = stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
+    while let Some((offset, bytes)) = fetched.try_next().await? {
+        let end = offset + bytes.len() as u64;
+        for range in ranges.iter().filter(|range| offset <= range.start && range.end <= end) {
+            let slice = bytes.slice((range.start - offset) as usize..(range.end - offset) as usize);
+            holder_of(range.start).insert(range.start, slice);
+        }
+    }
+    Ok(())
+}
+
+impl AsyncSource for Object {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fetch(&self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
+        self.request(range).boxed()
+    }
+}
+
 impl Object {
-    /// Makes a call until it lacks nothing of one source.
-    async fn drive<T>(&self, fetched: &Fetched, call: impl Fn() -> Result<T>) -> Result<T> {
-        loop {
-            match call() {
-                Err(Error::Missing(ranges)) => self.fetch_into(&ranges, |_| fetched).await?,
-                result => return result,
-            }
-        }
-    }
-
-    /// Fetches ranges, near ones together, and gives each to the source that `source_of` says for its offset.
-    async fn fetch_into<'a>(&self, ranges: &[Range<u64>], source_of: impl Fn(u64) -> &'a Fetched) -> Result<()> {
-        let requests = coalesce(ranges, STORE_REQUEST_BYTES).into_iter().map(|range| self.fetch(range));
-        let mut fetched = stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
-        while let Some((offset, bytes)) = fetched.try_next().await? {
-            let end = offset + bytes.len() as u64;
-            for range in ranges.iter().filter(|range| offset <= range.start && range.end <= end) {
-                let slice = bytes.slice((range.start - offset) as usize..(range.end - offset) as usize);
-                source_of(range.start).insert(range.start, slice);
-            }
-        }
-        Ok(())
-    }
-
-    async fn fetch(&self, range: Range<u64>) -> Result<(u64, bytes::Bytes)> {
+    async fn request(&self, range: Range<u64>) -> Result<Bytes> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(range.clone())),
             if_match: self.e_tag.clone(),
@@ -256,12 +335,7 @@ impl Object {
         };
         let failed = |source| failure(&self.path, RangeError { range: range.clone(), source });
         let result = self.store.get_opts(&self.path, options).await.map_err(failed)?;
-        let bytes = result.bytes().await.map_err(failed)?;
-        if bytes.len() as u64 != range.end - range.start {
-            let what = format!("bytes {range:?} were asked for and {} came", bytes.len());
-            return Err(Error::Truncated { file: self.path.to_string(), what });
-        }
-        Ok((range.start, bytes))
+        result.bytes().await.map_err(failed)
     }
 }
 

@@ -20,12 +20,16 @@ use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use common::{assert_same, concat, write};
 use entasis::{
-    AsyncReader, BloomColumn, Condition, ErrorKind, Projection, ReadRequest, Reader, ScanRequest, Strings,
+    AsyncReader, AsyncSource, BloomColumn, Condition, ErrorKind, Projection, ReadRequest, Reader, ScanRequest, Strings,
     WriteOptions,
     encoding::{FloatOrder, Predicate, Scalar},
     generate::Generator,
 };
-use futures::{StreamExt, stream::BoxStream};
+use futures::{
+    StreamExt,
+    future::{BoxFuture, FutureExt},
+    stream::BoxStream,
+};
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, memory::InMemory, path::Path,
@@ -392,4 +396,52 @@ fn a_store_that_fails_on_the_way_fails_the_scan_with_the_range_and_can_be_asked_
         }
     };
     assert!(failed.contains("folder/a.ent: bytes ") && failed.contains("the line is dead"), "{failed}");
+}
+
+/// A file that somebody has, of which a request may bring less than was asked for.
+struct Had {
+    bytes: Bytes,
+    most_bytes: u64,
+    requests: AtomicU64,
+}
+
+impl AsyncSource for Had {
+    fn size_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn name(&self) -> &str {
+        "had.ent"
+    }
+
+    fn fetch(&self, range: Range<u64>) -> BoxFuture<'_, entasis::Result<Bytes>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let end = range.end.min(range.start.saturating_add(self.most_bytes));
+        async move { Ok(self.bytes.slice(range.start as usize..end as usize)) }.boxed()
+    }
+}
+
+#[test]
+fn whoever_has_the_bytes_of_a_version_can_be_read() {
+    let (schema, batch) = noise(40_000);
+    let bytes = write(&schema, std::slice::from_ref(&batch), WriteOptions::default());
+    let had = |most_bytes, bytes| Arc::new(Had { bytes, most_bytes, requests: AtomicU64::new(0) });
+    let rows = |reader: AsyncReader| {
+        block_on(async move { reader.read(ReadRequest::default()).await?.collect().await })
+            .map(|found| concat(&schema, &found))
+    };
+    let source = had(u64::MAX, bytes.clone());
+    let reader = block_on(AsyncReader::open_source(source.clone())).unwrap();
+    assert_eq!(source.requests.load(Ordering::Relaxed), 1);
+    assert_same(&rows(reader.clone()).unwrap(), &batch, "by a source");
+    // Of what was fetched nothing is asked for again.
+    let other = had(u64::MAX, bytes.clone());
+    let before = source.requests.load(Ordering::Relaxed);
+    assert_same(&rows(reader.with_source(other.clone())).unwrap(), &batch, "by another source");
+    assert_eq!((source.requests.load(Ordering::Relaxed), other.requests.load(Ordering::Relaxed)), (before, before - 1));
+    // Less than was asked for, and nothing at all, are errors.
+    let short = reader.with_source(had(1_000, bytes.clone()));
+    assert_eq!(rows(short).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(block_on(AsyncReader::open_source(had(1_000, bytes))).is_err());
+    assert!(block_on(AsyncReader::open_source(had(u64::MAX, Bytes::new()))).is_err());
 }

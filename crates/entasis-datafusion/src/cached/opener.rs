@@ -1,15 +1,11 @@
 //! A Parquet file, or some row groups of it, as a stream of batches with the columns of the plan.
 
-use std::{
-    future::{Future, poll_fn},
-    sync::Arc,
-    task::Poll,
-};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Fields, Schema, SchemaRef};
 use datafusion::{
-    common::{Result, runtime::SpawnedTask},
+    common::Result,
     datasource::{
         listing::PartitionedFile,
         physical_plan::{FileOpenFuture, FileOpener, parquet::apply_file_schema_type_coercions},
@@ -24,6 +20,7 @@ use entasis_cache::{
 };
 use futures::{StreamExt, stream::BoxStream};
 
+use super::task::on_its_own;
 use crate::{
     asked::Asked,
     error::of_cache,
@@ -140,7 +137,13 @@ impl Reading {
         let Some(mut rows) = self.rows.take() else { return Ok(None) };
         self.follow_predicate(&mut rows)?;
         let (rows, batch) = match rows.next_held() {
-            Ok(None) => next_of(rows).await?,
+            Ok(None) => {
+                let next = async move {
+                    let batch = rows.next().await;
+                    (rows, batch)
+                };
+                on_its_own(next).await?
+            }
             held => (rows, held),
         };
         self.counters.set(&rows.metrics());
@@ -160,20 +163,5 @@ impl Reading {
             self.generation = generation;
         }
         Ok(())
-    }
-}
-
-/// The next batch. What has to wait for the store, or for somebody else's cells, goes on as a task of its own: others may wait for cells that
-/// are to be decoded here, and whoever asked for this batch needn't ask again before they have them.
-async fn next_of(mut rows: ParquetRows) -> Result<(ParquetRows, entasis_cache::Result<Option<RecordBatch>>)> {
-    let mut next = Box::pin(async move {
-        let batch = rows.next().await;
-        (rows, batch)
-    });
-    match poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
-        Poll::Ready(done) => Ok(done),
-        Poll::Pending => Ok(SpawnedTask::spawn(next)
-            .await
-            .map_err(|error| datafusion::common::DataFusionError::ExecutionJoin(Box::new(error)))?),
     }
 }

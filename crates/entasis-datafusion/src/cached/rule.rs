@@ -1,4 +1,4 @@
-//! Which tables are behind the cache: all of Parquet files that a query of the session names.
+//! Which tables are behind the cache: of Parquet, all that a query of the session names.
 
 use std::sync::Arc;
 
@@ -18,12 +18,16 @@ use datafusion::{
 };
 use entasis_cache::Cache;
 
-use super::table::{CachedTable, Known};
+use super::{
+    far::SessionCache,
+    table::{CachedTable, Known},
+};
 use crate::{output::EvaluateInScans, predicates::ScanOptions, rules::add_rule};
 
-/// Puts all tables of Parquet files of a session behind a cache, those that it has and those that it will have, however they are named:
-/// `register_parquet`, `CREATE EXTERNAL TABLE … STORED AS PARQUET`, `'x.parquet'`. What is behind it, and why something isn't, is in plans.
-/// The cache of listings of the session's runtime is switched off, for it would hide objects that were overwritten.
+/// Puts the files of a session behind a cache: all tables of Parquet files, those that it has and those that it will have, however they are named:
+/// `register_parquet`, `CREATE EXTERNAL TABLE … STORED AS PARQUET`, `'x.parquet'`; and `.ent` files, if the session knows them ([`register`](crate::register)),
+/// in stores that aren't this machine's disk. What is behind it, and why something isn't, is in plans.
+/// The session's caches of listings and statistics are switched off, for they would hide objects that were overwritten.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -33,7 +37,7 @@ use crate::{output::EvaluateInScans, predicates::ScanOptions, rules::add_rule};
 /// # let context = datafusion::prelude::SessionContext::new();
 /// # context.sql(&format!("COPY (VALUES ('Paestum', 50), ('Segesta', 36)) TO '{path}'")).await?.collect().await?;
 /// let cache = entasis_cache::Cache::new(entasis_cache::CacheOptions::default())?;
-/// entasis_datafusion::cache_parquet(&context, &cache);
+/// entasis_datafusion::cache_tables(&context, &cache);
 /// # context.register_parquet("cities", &path, Default::default()).await?;
 /// # let found = context.sql("SELECT column1 FROM cities WHERE column2 > 40").await?.collect().await?;
 /// # assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
@@ -41,13 +45,18 @@ use crate::{output::EvaluateInScans, predicates::ScanOptions, rules::add_rule};
 /// # Ok(())
 /// # }
 /// ```
-pub fn cache_parquet(context: &SessionContext, cache: &Cache) {
-    if let Some(listings) = context.runtime_env().cache_manager.get_list_files_cache() {
+pub fn cache_tables(context: &SessionContext, cache: &Cache) {
+    let manager = &context.runtime_env().cache_manager;
+    if let Some(listings) = manager.get_list_files_cache() {
         listings.update_cache_limit(0);
+    }
+    if let Some(statistics) = manager.get_file_statistic_cache() {
+        statistics.update_cache_limit(0);
     }
     let state = context.state_ref();
     let mut state = state.write();
     ScanOptions::register(state.config_mut().options_mut());
+    state.config_mut().set_extension(Arc::new(SessionCache::new(cache)));
     add_rule(&mut state, EvaluateInScans);
     drop(state);
     context.add_analyzer_rule(Arc::new(CacheParquet { cache: cache.clone(), known: Arc::default() }));

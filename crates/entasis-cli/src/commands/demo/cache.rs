@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use bytes::Bytes;
 use datafusion::common::DataFusionError;
 use datafusion::object_store::{ObjectStoreExt, path::Path};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use entasis::{WriteOptions, Writer};
 use entasis_cache::{Cache, CacheOptions};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 use tokio::runtime::Builder;
 
@@ -32,11 +35,12 @@ struct Taken {
     bytes: u64,
 }
 
-/// Runs the query on plain Parquet, and then behind the cache, cold and warm.
+/// Runs the query on plain Parquet, and then behind the cache, cold and warm; then the same on an `.ent` file.
 pub fn run(report: &mut Report<'_>) -> Result<Exit, Failure> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cache = Cache::new(CacheOptions { transcoders: 0, ..CacheOptions::default() })?;
-    let runs = runtime.block_on(run_all(&cache)).map_err(|error| failure(&error))?;
+    let ent = ent_of(TRIPS).map_err(|error| failure(&error))?;
+    let runs = runtime.block_on(run_all(&cache, ent)).map_err(|error| failure(&error))?;
     let Some(runs) = runs else {
         let message = "the answers differ".to_owned();
         return Err(Failure::Told { exit: Exit::Different, message });
@@ -61,7 +65,7 @@ pub fn run(report: &mut Report<'_>) -> Result<Exit, Failure> {
     writeln!(report.out, "{QUERY}\n")?;
     writeln!(
         report.out,
-        "On Parquet in a store that takes {} to answer and sends {} a second; all answers are equal.\n",
+        "On files in a store that takes {} to answer and sends {} a second; all answers are equal.\n",
         units::seconds(LATENCY.as_secs_f64()),
         units::bytes(BYTES_PER_SECOND),
     )?;
@@ -84,34 +88,53 @@ pub fn run(report: &mut Report<'_>) -> Result<Exit, Failure> {
 }
 
 /// Nothing if the answers differ.
-async fn run_all(cache: &Cache) -> Result<Option<Vec<Taken>>, DataFusionError> {
+async fn run_all(cache: &Cache, ent: Vec<u8>) -> Result<Option<Vec<Taken>>, DataFusionError> {
     let store = Arc::new(Slow::default());
     store.put(&Path::from("trips.parquet"), TRIPS.into()).await?;
-    let plain = context(&store).await?;
-    let cached = context(&store).await?;
-    entasis_datafusion::cache_parquet(&cached, cache);
+    store.put(&Path::from("trips.ent"), ent.into()).await?;
     let mut runs = Vec::new();
-    let (expected, taken) = timed("plain Parquet", &plain, &store).await?;
-    runs.push(taken);
-    for run in ["behind the cache, cold", "the second time", "from blocks"] {
-        if run == "from blocks" {
-            while cache.transcode_one() {}
-        }
-        let (found, taken) = timed(run, &cached, &store).await?;
-        if found != expected {
-            return Ok(None);
-        }
+    let mut answers = Vec::new();
+    let parquet = ["behind the cache, cold", "the second time", "from blocks"];
+    let ent = ["behind the cache, cold", "the second time"];
+    for (kind, plain, behind) in [("PARQUET", "plain Parquet", &parquet[..]), ("ENTASIS", "an .ent file", &ent)] {
+        let (found, taken) = timed(plain, &context(&store, kind, None).await?, &store).await?;
+        answers.push(found);
         runs.push(taken);
+        let cached = context(&store, kind, Some(cache)).await?;
+        for run in behind {
+            while *run == "from blocks" && cache.transcode_one() {}
+            let (found, taken) = timed(run, &cached, &store).await?;
+            answers.push(found);
+            runs.push(taken);
+        }
     }
-    Ok(Some(runs))
+    Ok(answers.windows(2).all(|pair| pair[0] == pair[1]).then_some(runs))
 }
 
-async fn context(store: &Arc<Slow>) -> Result<SessionContext, DataFusionError> {
+async fn context(store: &Arc<Slow>, kind: &str, cache: Option<&Cache>) -> Result<SessionContext, DataFusionError> {
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    entasis_datafusion::register(&context)?;
     let url = url::Url::parse("far://away/").map_err(|error| DataFusionError::External(Box::new(error)))?;
     context.register_object_store(&url, store.clone());
-    context.register_parquet("trips", "far://away/trips.parquet", Default::default()).await?;
+    if let Some(cache) = cache {
+        entasis_datafusion::cache_tables(&context, cache);
+    }
+    let file = if kind == "PARQUET" { "trips.parquet" } else { "trips.ent" };
+    let create = format!("CREATE EXTERNAL TABLE trips STORED AS {kind} LOCATION 'far://away/{file}'");
+    context.sql(&create).await?.collect().await?;
     Ok(context)
+}
+
+/// The rows of a Parquet file as an `.ent` file.
+fn ent_of(parquet: &'static [u8]) -> Result<Vec<u8>, DataFusionError> {
+    let failure = |error: entasis::Error| DataFusionError::External(Box::new(error));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_static(parquet))?.build()?;
+    let schema = RecordBatchReader::schema(&reader);
+    let mut writer = Writer::new(Vec::new(), schema, WriteOptions::default()).map_err(failure)?;
+    for batch in reader {
+        writer.write(&batch?).map_err(failure)?;
+    }
+    Ok(writer.finish().map_err(failure)?.0)
 }
 
 async fn timed(

@@ -47,7 +47,7 @@ pub struct Arguments {
 #[cfg(all(feature = "cache", feature = "sql"))]
 #[derive(clap::Subcommand)]
 enum Part {
-    /// See the cache work: one query on Parquet in a store far away, cold and warm, beside plain Parquet
+    /// See the cache work: one query on Parquet in a store far away, cold and warm, beside plain Parquet; and on an .ent file
     Cache,
 }
 

@@ -2,7 +2,7 @@
 
 use entasis_cache::read::leaf_name;
 use entasis_cache::statistics::ColumnUse;
-use entasis_cache::{Cache, Statistics};
+use entasis_cache::{Cache, RANGES_LEAF, Statistics};
 use serde_json::{Value, json};
 
 use super::super::Report;
@@ -80,9 +80,12 @@ fn lookups(statistics: &Statistics) -> u64 {
     hits(statistics) + statistics.misses + statistics.waits
 }
 
-/// The file's name and the column's.
+/// The file's name and the column's; of a file that is kept as its bytes, all columns together.
 fn name(cache: &Cache, used: &ColumnUse) -> String {
     let path = &used.column.version.object().path;
+    if used.column.leaf == RANGES_LEAF {
+        return format!("{}, all columns", path.filename().unwrap_or_default());
+    }
     let column = leaf_name(cache, &used.column).unwrap_or_else(|| format!("leaf {}", used.column.leaf));
     format!("{} {column}", path.filename().unwrap_or_default())
 }

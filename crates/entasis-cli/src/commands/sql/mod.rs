@@ -59,7 +59,7 @@ pub struct Arguments {
     memory: Option<usize>,
 
     /// Memory in which columns of Parquet files stay between statements, as 2GiB: as they were fetched at first, as blocks before long; `\cache`
-    /// shows what is there
+    /// shows what is there. `.ent` files of this machine are read directly
     #[cfg(feature = "cache")]
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     cache: Option<usize>,

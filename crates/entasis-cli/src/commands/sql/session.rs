@@ -62,7 +62,7 @@ impl Session {
     #[cfg(feature = "cache")]
     pub fn with_cache(mut self, memory_bytes: u64, disk: Option<DiskOptions>) -> Result<Self, Failure> {
         let cache = Cache::new(CacheOptions { memory_bytes, disk, ..Default::default() })?;
-        entasis_datafusion::cache_parquet(&self.context, &cache);
+        entasis_datafusion::cache_tables(&self.context, &cache);
         self.cache = Some(cache);
         Ok(self)
     }

@@ -104,7 +104,7 @@ impl Contender {
     /// The same with its Parquet files behind a cache.
     #[cfg(feature = "cache")]
     pub fn cached(self, cache: &entasis_cache::Cache) -> Self {
-        entasis_datafusion::cache_parquet(&self.context, cache);
+        entasis_datafusion::cache_tables(&self.context, cache);
         self
     }
 

@@ -1,7 +1,6 @@
-//! Bytes of objects, through the cache: an object store in front of another one, for readers that ask for ranges, as that of `.ent` files does.
-//! What they ask for is blocks already; so it is cached as it is.
+//! An object store in front of another one, whose objects are read through a cache.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,14 +14,8 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use crate::read::Object;
-use crate::{Cache, CellId, ColumnId, Error, Lookup};
-
-/// Bytes of a page, the unit in which objects are cached: the first of an object begins with it. Fetching less takes hardly less time.
-pub const RANGE_PAGE_BYTES: u64 = 256 * 1024;
-
-/// The leaf of cells that are pages of an object: no column has this number.
-pub const RANGES_LEAF: usize = usize::MAX;
+use super::CachedObject;
+use crate::{Cache, Error};
 
 /// Objects of which is remembered what the store said of them.
 const KNOWN_OBJECTS: usize = 4_096;
@@ -60,17 +53,17 @@ impl CachedStore {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn object(&self, meta: ObjectMeta) -> Object {
+    fn object(&self, meta: ObjectMeta) -> CachedObject {
         let mut known = self.known();
         if known.len() >= KNOWN_OBJECTS && !known.contains_key(&meta.location) {
             known.clear();
         }
         known.insert(meta.location.clone(), meta.clone());
-        Object::found(self.store.clone(), self.url.clone(), meta)
+        CachedObject::new(&self.cache, self.store.clone(), self.url.clone(), meta)
     }
 
     /// The version that the object has now; or, of one with this ETag, what is known of it.
-    async fn find(&self, location: &Path, if_match: Option<&String>) -> Result<Object> {
+    async fn find(&self, location: &Path, if_match: Option<&String>) -> Result<CachedObject> {
         let known = if_match
             .and_then(|tag| self.known().get(location).filter(|meta| meta.e_tag.as_ref() == Some(tag)).cloned());
         if let Some(meta) = known {
@@ -94,83 +87,23 @@ impl CachedStore {
         loop {
             let object = self.find(location, if_match).await?;
             attempts -= 1;
-            match self.ranges(&object, wanted).await {
+            match ranges(&object, wanted).await {
                 Ok(found) => return Ok((object.meta().clone(), found)),
                 Err(Error::Changed(_)) if attempts > 0 => {}
                 Err(error) => return Err(failure(error, location)),
             }
         }
     }
-
-    async fn ranges(&self, object: &Object, wanted: &[GetRange]) -> crate::Result<Vec<Found>> {
-        let mut found = Vec::with_capacity(wanted.len());
-        for range in wanted {
-            let range = range.as_range(object.size_bytes());
-            let range = range.map_err(|error| object_store::Error::Generic { store: STORE, source: error.into() })?;
-            found.push((range.clone(), self.range(object, range).await?));
-        }
-        Ok(found)
-    }
-
-    /// The bytes of a range of a version, in pieces.
-    async fn range(&self, object: &Object, range: Range<u64>) -> crate::Result<Vec<Bytes>> {
-        let numbers = range.start / RANGE_PAGE_BYTES..range.end.div_ceil(RANGE_PAGE_BYTES);
-        let pages = self.pages(object, numbers.map(|number| number as usize).collect()).await?;
-        let piece = |(number, page): (usize, Bytes)| {
-            let first = number as u64 * RANGE_PAGE_BYTES;
-            let start = range.start.saturating_sub(first) as usize;
-            let end = (range.end - first).min(page.len() as u64) as usize;
-            page.slice(start..end)
-        };
-        Ok(pages.into_iter().map(piece).collect())
-    }
-
-    /// Pages of a version: from the cache, from others who fetch them, or from the store. What is to be fetched here is fetched before anybody
-    /// else is waited for.
-    async fn pages(&self, object: &Object, wanted: BTreeSet<usize>) -> crate::Result<BTreeMap<usize, Bytes>> {
-        let mut found = BTreeMap::new();
-        let mut lacking = wanted;
-        while !lacking.is_empty() {
-            let (mut duties, mut waits) = (Vec::new(), Vec::new());
-            for &number in &lacking {
-                let column = ColumnId { version: object.version().clone(), leaf: RANGES_LEAF };
-                match self.cache.lookup(&CellId { column, row_group: 0, piece: number }) {
-                    Lookup::Hit(cell) => drop(found.insert(number, page_of(object, number, cell.bytes())?)),
-                    Lookup::Miss(duty) => duties.push((number, duty)),
-                    Lookup::Wait(waiter) => waits.push((number, waiter)),
-                }
-            }
-            let ranges: Vec<Range<u64>> = duties.iter().map(|&(number, _)| page_range(object, number)).collect();
-            let fetched = object.fetch(&ranges).await?;
-            for ((number, duty), bytes) in duties.into_iter().zip(fetched) {
-                // In memory of its own: pages that were fetched together come and go one by one.
-                let page = Bytes::from(Box::<[u8]>::from(&bytes[..]));
-                duty.complete_bytes(page.clone());
-                found.insert(number, page);
-            }
-            for (number, waiter) in waits {
-                if let Some(cell) = waiter.await {
-                    found.insert(number, page_of(object, number, cell.bytes())?);
-                }
-            }
-            // Who was waited for may have given up.
-            lacking.retain(|number| !found.contains_key(number));
-        }
-        Ok(found)
-    }
 }
 
-/// The bytes of a page of a version.
-fn page_range(object: &Object, number: usize) -> Range<u64> {
-    let start = number as u64 * RANGE_PAGE_BYTES;
-    start..(start + RANGE_PAGE_BYTES).min(object.size_bytes())
-}
-
-/// A page that was found, if it is one.
-fn page_of(object: &Object, number: usize, bytes: Option<Bytes>) -> crate::Result<Bytes> {
-    let range = page_range(object, number);
-    let page = bytes.filter(|bytes| bytes.len() as u64 == range.end.saturating_sub(range.start));
-    page.ok_or_else(|| Error::damaged(object.version(), format!("page {number} in the cache is another")))
+async fn ranges(object: &CachedObject, wanted: &[GetRange]) -> crate::Result<Vec<Found>> {
+    let mut found = Vec::with_capacity(wanted.len());
+    for range in wanted {
+        let range = range.as_range(object.meta().size);
+        let range = range.map_err(|error| object_store::Error::Generic { store: STORE, source: error.into() })?;
+        found.push((range.clone(), object.pieces(range).await?));
+    }
+    Ok(found)
 }
 
 fn failure(error: Error, location: &Path) -> object_store::Error {
