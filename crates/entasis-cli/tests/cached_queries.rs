@@ -83,6 +83,22 @@ fn steps_of_the_warm_cache_are_timed_on_request() {
 }
 
 #[test]
+fn what_columns_take_is_told_on_request() {
+    let place = with_queries();
+    let found = place.json(&[&BENCH[..], &["--columns"]].concat());
+    let all = found["columns"].as_array().unwrap();
+    assert!(!all.is_empty(), "{found}");
+    for one in all {
+        let bytes = |name: &str| one["bytes"][name].as_u64().unwrap();
+        assert!(bytes("parquet") > 0 && bytes("blocks") > 0 && bytes("blocks") < bytes("arrow"), "{one}");
+        assert!(one["cells"].as_u64().unwrap() > 0 && one["cpu_seconds"].as_f64().unwrap() > 0.0, "{one}");
+        assert!(one["table"].as_str().unwrap().ends_with(".parquet") && one["column"] != "", "{one}");
+    }
+    assert!(place.good(&[&BENCH[..], &["--columns"]].concat()).contains("transcoding, ms"));
+    assert_eq!(place.run(&[&BENCH[..], &["--cold", "--columns"]].concat()).code, 2);
+}
+
+#[test]
 fn times_while_it_transcodes_are_told_on_request() {
     let place = with_queries();
     let found = place.json(&[&BENCH[..], &["--latency"]].concat());

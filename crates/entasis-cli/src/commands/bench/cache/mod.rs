@@ -2,6 +2,7 @@
 
 mod ablation;
 mod cold;
+mod columns;
 mod latency;
 
 use std::fs;
@@ -66,6 +67,11 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["ablation", "latency"])]
     cold: bool,
 
+    /// Instead: what each column that the queries touch takes as Parquet, as arrays and as blocks, and to become these; cells that a query
+    /// doesn't touch don't count, but for Parquet
+    #[arg(long, conflicts_with_all = ["ablation", "latency", "cold"])]
+    columns: bool,
+
     /// Instead: what each query takes of the clock while threads transcode what those before it have touched, beside a cache that keeps arrays
     #[arg(long, conflicts_with = "ablation")]
     latency: bool,
@@ -78,6 +84,7 @@ Examples:
   entasis bench cache hits/ like.sql --ablation
   entasis bench cache hits/ clickbench.sql --cold --rounds 9
   entasis bench cache hits/ clickbench.sql --latency --rounds 4
+  entasis bench cache hits/ clickbench.sql --columns --only 22,23
 
 JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"parquet_pushdown\", \"parquet_first\",
   \"parquet_pushdown_first\", \"arrow_cold\", \"arrow\", \"cold\", \"warming\", \"warm\", \"limited\", \"transcoding\"}, \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"warm_ratio\", \"cold_ratio\"}],
@@ -87,6 +94,7 @@ JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\":
   \"encoded\"}, \"gain\"}], \"gain_geometric_mean\"}; the gain is of all steps together.
   With --cold: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet_first\", \"parquet_pushdown_first\", \"cold\"},
   \"cold_ratio\"}], \"cold_geometric_mean\"}.
+  With --columns: {\"columns\": [{\"table\", \"column\", \"cells\", \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"cpu_seconds\"}]}.
   With --latency: {\"queries\": [{\"query\", \"round\", \"answer\", \"queued_cells\", \"seconds\": {\"arrow\", \"entasis\"}}], \"arrow\": {\"median\", \"p99\",
   \"most\"}, \"entasis\": {the same}, \"p99_ratio\", \"ratio_median\", \"ratio_p99\"}; the last two are of the ratios of single queries.";
 
@@ -132,6 +140,9 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     let plain = [systems.make("Parquet", false, None)?, systems.make("Parquet pushdown", true, None)?];
     if arguments.ablation {
         return ablation::run(arguments, &queries, &systems, &plain, report);
+    }
+    if arguments.columns {
+        return columns::run(arguments, &queries, &systems, &plain[0], report);
     }
     if arguments.cold {
         return cold::run(arguments, &queries, &systems, &plain[0], report);
