@@ -9,6 +9,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const DATA_WIDTH: usize = 60;
 /// The same for our own words.
 const WORDS_WIDTH: usize = 100;
+/// Cells aren't cut shorter than this for the sake of columns that don't fit beside each other.
+#[cfg(feature = "text")]
+const LEAST_WIDTH: usize = 16;
+/// Between columns.
+const GAP: &str = "  ";
+/// Stands for columns that are left out, and for the rest of what is cut.
+const MORE: &str = "…";
 
 /// A table of text that prints with aligned columns.
 pub struct Table {
@@ -17,6 +24,11 @@ pub struct Table {
     widths: Vec<usize>,
     rows: Vec<Vec<String>>,
     is_begun: bool,
+    /// The width that lines may have.
+    #[cfg(feature = "text")]
+    line_width: usize,
+    /// How many of the first columns are shown, and how many of the last ones.
+    shown: (usize, usize),
 }
 
 struct Heading {
@@ -45,8 +57,68 @@ impl Table {
     }
 
     fn of(headings: Vec<Heading>, cell_width: usize) -> Self {
-        let widths = headings.iter().map(|heading| heading.text.width()).collect();
-        Table { headings, cell_width, widths, rows: Vec::new(), is_begun: false }
+        let widths: Vec<usize> = headings.iter().map(|heading| heading.text.width()).collect();
+        let shown = (headings.len(), 0);
+        Table {
+            headings,
+            cell_width,
+            widths,
+            rows: Vec::new(),
+            is_begun: false,
+            #[cfg(feature = "text")]
+            line_width: usize::MAX,
+            shown,
+        }
+    }
+
+    /// The table in lines of at most so many columns of a terminal, as far as it goes: long cells are cut shorter, and where that isn't enough columns in
+    /// the middle are left out. What is printed first decides.
+    #[cfg(feature = "text")]
+    pub fn fitting(self, line_width: usize) -> Self {
+        Self { line_width, ..self }
+    }
+
+    /// Columns that are left out.
+    #[cfg(feature = "text")]
+    pub fn left_out(&self) -> usize {
+        self.headings.len() - self.shown.0 - self.shown.1
+    }
+
+    /// Cuts cells, and leaves out columns, until lines fit.
+    #[cfg(feature = "text")]
+    fn fit(&mut self) {
+        let widths = |cell_width: usize| -> Vec<usize> {
+            let cut = |(heading, width): (&Heading, &usize)| heading.text.width().max((*width).min(cell_width + 1));
+            self.headings.iter().zip(&self.widths).map(cut).collect()
+        };
+        if line_width(&widths(self.cell_width)) <= self.line_width {
+            return;
+        }
+        let fitting = (LEAST_WIDTH..self.cell_width).rev().find(|&width| line_width(&widths(width)) <= self.line_width);
+        let cell_width = fitting.unwrap_or(LEAST_WIDTH);
+        self.widths = widths(cell_width);
+        self.cell_width = cell_width;
+        for row in &mut self.rows {
+            row.iter_mut().for_each(|cell| *cell = cut(cell, cell_width));
+        }
+        if fitting.is_some() {
+            return;
+        }
+        let fits = |&(first, last): &(usize, usize)| {
+            let [front, back] = [&self.widths[..first], &self.widths[self.widths.len() - last..]];
+            first + last < self.widths.len() && line_width(&[front, &[MORE.width()], back].concat()) <= self.line_width
+        };
+        // From both ends in turns, or from the one that has room.
+        let mut shown = (1, 0);
+        loop {
+            let (more, other) = ((shown.0 + 1, shown.1), (shown.0, shown.1 + 1));
+            let in_turn = if shown.0 <= shown.1 { [more, other] } else { [other, more] };
+            match in_turn.into_iter().find(fits) {
+                Some(more) => shown = more,
+                None => break,
+            }
+        }
+        self.shown = shown;
     }
 
     /// Appends a row; missing cells stay empty.
@@ -62,23 +134,35 @@ impl Table {
     /// only become wider.
     pub fn print(&mut self, out: &mut dyn Write) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_begun, true) {
+            #[cfg(feature = "text")]
+            self.fit();
             let headings: Vec<String> = self.headings.iter().map(|heading| heading.text.clone()).collect();
             self.line(out, &headings)?;
             let rules: Vec<String> = self.widths.iter().map(|width| "─".repeat(*width)).collect();
-            writeln!(out, "{}", rules.join("  "))?;
+            self.line(out, &rules)?;
         }
         let rows = std::mem::take(&mut self.rows);
         rows.iter().try_for_each(|row| self.line(out, row))
     }
 
     fn line(&self, out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
-        let aligned = self.headings.iter().zip(&self.widths).enumerate().map(|(column, (heading, width))| {
+        let aligned = |column: usize| {
             let cell = cells.get(column).map_or("", String::as_str);
-            let padding = " ".repeat(width - cell.width());
-            if heading.numeric { padding + cell } else { cell.to_owned() + &padding }
-        });
-        writeln!(out, "{}", aligned.collect::<Vec<_>>().join("  ").trim_end())
+            let padding = " ".repeat(self.widths[column] - cell.width());
+            if self.headings[column].numeric { padding + cell } else { cell.to_owned() + &padding }
+        };
+        let ((first, last), all) = (self.shown, self.headings.len());
+        let mut line: Vec<String> = (0..first).map(aligned).collect();
+        line.extend((first + last < all).then(|| MORE.to_owned()));
+        line.extend((all - last..all).map(aligned));
+        writeln!(out, "{}", line.join(GAP).trim_end())
     }
+}
+
+/// The width of a line of cells of these widths.
+#[cfg(feature = "text")]
+fn line_width(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.width() * widths.len().saturating_sub(1)
 }
 
 /// One line without control characters: a file's text must not steer the terminal. Cut where it gets long.
@@ -111,7 +195,7 @@ fn cut(text: &str, cell_width: usize) -> String {
     for shown in text.chars().map(harmless) {
         width += shown.width().unwrap_or(0);
         if width > cell_width {
-            cell.push('…');
+            cell.push_str(MORE);
             break;
         }
         cell.push(shown);
@@ -136,6 +220,36 @@ mod tests {
         let mut more = Vec::new();
         table.print(&mut more).unwrap();
         assert_eq!(more, b"a wider name      8\n");
+    }
+
+    #[cfg(feature = "text")]
+    #[test]
+    fn tables_fit_a_terminal() {
+        let shown = |line_width: usize, columns: usize, cell: &str| {
+            let names = (0..columns).map(|column| (format!("column {column}"), false));
+            let mut table = Table::with_columns(names).fitting(line_width);
+            table.row(vec![cell.to_owned(); columns]);
+            let mut out = Vec::new();
+            table.print(&mut out).unwrap();
+            table.row(vec![cell.repeat(3); columns]);
+            table.print(&mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().take(3).all(|line| line.width() <= line_width), "{text}");
+            (text, table.left_out())
+        };
+        let (text, left_out) = shown(80, 3, "short");
+        assert!(left_out == 0 && text.contains("short     short     short\n"), "{text}");
+        // Cells are cut first.
+        let (text, left_out) = shown(80, 3, &"x".repeat(50));
+        let cut = format!("{}…", "x".repeat(24));
+        assert!(left_out == 0 && text.contains(&[cut.as_str(); 3].join("  ")), "{text}");
+        // Then columns in the middle go.
+        let (text, left_out) = shown(80, 20, &"x".repeat(50));
+        assert_eq!(left_out, 16, "{text}");
+        assert!(text.lines().next().unwrap().starts_with("column 0"), "{text}");
+        assert!(text.lines().next().unwrap().contains(" …  column 18 "), "{text}");
+        // One is always there.
+        assert_eq!(shown(200, 1, &"x".repeat(500)).1, 0);
     }
 
     #[test]

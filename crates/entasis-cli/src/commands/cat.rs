@@ -114,12 +114,18 @@ pub(super) fn print(shape: Shape, input: Box<dyn Input>, report: &mut Report<'_>
 
 /// Columns are as wide as the first batch asks for, or wider from where a later one does.
 fn print_table(input: Box<dyn Input>, report: &mut Report<'_>) -> Result<(), Failure> {
-    let mut table = cells::table(&input.schema());
+    let columns = input.schema().fields().len();
+    let mut table = cells::table(&input.schema()).fitting(report.line_width);
     for batch in input {
         cells::add_rows(&batch?, &mut table).map_err(shown)?;
         table.print(report.out)?;
     }
-    Ok(table.print(report.out)?)
+    table.print(report.out)?;
+    if table.left_out() > 0 {
+        let shown = columns - table.left_out();
+        writeln!(report.out, "{shown} of {columns} columns; select those that you want to see")?;
+    }
+    Ok(())
 }
 
 /// One value, a row to a line.

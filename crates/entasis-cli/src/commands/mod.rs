@@ -75,7 +75,12 @@ enum Command {
 
 /// Runs the command that was asked for. Results go to `out`, progress and errors to standard error.
 pub fn run(arguments: Arguments, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let mut report = Report { out, json: arguments.json };
+    let mut report = Report {
+        out,
+        json: arguments.json,
+        #[cfg(feature = "text")]
+        line_width: usize::MAX,
+    };
     match arguments.command {
         Command::Convert(arguments) => convert::run(&arguments, &mut report),
         Command::Inspect(arguments) => inspect::run(&arguments, &mut report),
@@ -99,6 +104,9 @@ pub struct Report<'a> {
     pub out: &'a mut dyn Write,
     /// One JSON value instead of text.
     pub json: bool,
+    /// Columns of the terminal that tables are to fit into.
+    #[cfg(feature = "text")]
+    pub line_width: usize,
 }
 
 impl Report<'_> {

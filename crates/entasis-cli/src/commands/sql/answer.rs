@@ -9,26 +9,49 @@ use datafusion::execution::SendableRecordBatchStream;
 use entasis::Strings;
 use entasis::arrow::target_field;
 use futures::StreamExt;
-use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinHandle;
 
-use super::errors::{failure, stopped};
+use super::errors::failure;
+use super::interrupt::{Interrupt, broken};
+use super::workers::Workers;
 use crate::exit::Failure;
 use crate::input::Input;
 
 /// Batches of a query that is running. Dropped, it stops.
 pub struct Answer {
-    runtime: Arc<Runtime>,
-    stream: SendableRecordBatchStream,
+    workers: Arc<Workers>,
+    batches: Receiver<datafusion::common::Result<RecordBatch>>,
+    /// Nothing once it has ended.
+    task: Option<JoinHandle<()>>,
     schema: SchemaRef,
+    interrupt: Interrupt,
 }
 
 impl Answer {
-    /// The rows of a stream, with strings as every reader of files knows them instead of the engine's views.
-    pub fn new(runtime: Arc<Runtime>, stream: SendableRecordBatchStream) -> Self {
+    /// The rows of a stream, with strings as every reader of files knows them instead of the engine's views. It is computed by a task of its own: whoever
+    /// asks for rows can give it up while it computes.
+    pub fn new(workers: Arc<Workers>, mut stream: SendableRecordBatchStream, interrupt: Interrupt) -> Self {
         let stored = stream.schema();
         let fields: Vec<_> = stored.fields().iter().map(|field| target_field(field, Strings::Offsets)).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, stored.metadata().clone()));
-        Self { runtime, stream, schema }
+        let (sender, batches) = channel(1);
+        let task = workers.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Self { workers, batches, task: Some(task), schema, interrupt }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
@@ -36,15 +59,13 @@ impl Iterator for Answer {
     type Item = Result<RecordBatch, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.runtime.block_on(async {
-            tokio::select! {
-                batch = self.stream.next() => Some(batch),
-                _ = tokio::signal::ctrl_c() => None,
+        let batch = match self.interrupt.unless_pressed(&self.workers, self.batches.recv()) {
+            Err(stopped) => return Some(Err(stopped)),
+            Ok(Some(batch)) => batch,
+            Ok(None) => {
+                let ended = self.workers.wait(self.task.take()?);
+                return ended.map_err(broken).err().map(Err);
             }
-        });
-        let batch = match batch {
-            None => return Some(Err(stopped())),
-            Some(batch) => batch?,
         };
         Some(
             batch

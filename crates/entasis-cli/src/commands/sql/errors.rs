@@ -21,9 +21,19 @@ impl fmt::Display for Carried {
 
 impl Error for Carried {}
 
+/// What a failure says where somebody pressed Ctrl-C.
+pub const STOPPED: &str = "stopped";
+
 /// Somebody pressed Ctrl-C.
 pub fn stopped() -> Failure {
-    Failure::Told { exit: Exit::Usage, message: "stopped".to_owned() }
+    Failure::Told { exit: Exit::Usage, message: STOPPED.to_owned() }
+}
+
+/// The line and the column that a failure names at its beginning, both from 1.
+pub fn place_in(message: &str) -> Option<(usize, usize)> {
+    let (line, rest) = message.strip_prefix("line ")?.split_once(", column ")?;
+    let (column, _) = rest.split_once(": ")?;
+    Some((line.parse().ok()?, column.parse().ok()?))
 }
 
 /// The failure that an error is; at its beginning the place in the SQL, where it is known.

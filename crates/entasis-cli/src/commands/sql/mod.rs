@@ -5,10 +5,12 @@ mod answer;
 mod cache;
 mod errors;
 mod explain;
+mod interrupt;
 mod session;
 mod shell;
 mod statements;
 mod tables;
+mod workers;
 
 use std::io::IsTerminal;
 use std::num::NonZero;
@@ -24,6 +26,7 @@ use crate::output::{self, Encoding, OutputOptions};
 pub use self::errors::failure;
 
 use self::answer::Answer;
+use self::interrupt::Interrupt;
 use self::session::Session;
 
 /// Answer a question about tables, in SQL
@@ -106,11 +109,13 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
         None => session,
     };
     match &arguments.query {
-        Some(query) => answer_all(&session, query, arguments, report)?,
+        Some(query) => answer_all(&session, query, &session.listen(), arguments, report)?,
         None if arguments.output.is_some() => return Err(Failure::usage("-o FILE is for the answer to a QUERY")),
-        None if std::io::stdin().is_terminal() => shell::run(&session, arguments, report)?,
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            shell::run(&session, arguments, report)?
+        }
         None => statements::from_standard(|text| {
-            answer_all(&session, text, arguments, report)?;
+            answer_all(&session, text, &session.listen(), arguments, report)?;
             Ok(report.out.flush()?)
         })?,
     }
@@ -119,7 +124,13 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
 }
 
 /// Answers the statements of a text, one after the other.
-fn answer_all(session: &Session, text: &str, arguments: &Arguments, report: &mut Report<'_>) -> Result<(), Failure> {
+fn answer_all(
+    session: &Session,
+    text: &str,
+    interrupt: &Interrupt,
+    arguments: &Arguments,
+    report: &mut Report<'_>,
+) -> Result<(), Failure> {
     if statements::is_command(text) {
         return command(session, text.trim(), report);
     }
@@ -128,7 +139,7 @@ fn answer_all(session: &Session, text: &str, arguments: &Arguments, report: &mut
         return Err(Failure::usage("-o FILE is for the answer to one statement"));
     }
     for statement in statements {
-        let query = session.plan(statement)?;
+        let query = session.plan(statement, interrupt)?;
         if arguments.explain {
             explain::print(&query, report)?;
             continue;
@@ -148,7 +159,8 @@ fn command(session: &Session, text: &str, report: &mut Report<'_>) -> Result<(),
         #[cfg(feature = "cache")]
         ("\\cache", Some(cache)) => cache::print(cache, report),
         ("\\cache", _) => Err(Failure::usage("there is no cache: --cache 2GiB makes one")),
-        _ => Err(Failure::usage(format!("no command {text}; \\cache is one"))),
+        ("\\?", _) => Ok(writeln!(report.out, "{}", shell::HELP)?),
+        _ => Err(Failure::usage(format!("no command {text}; \\? says which there are"))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! DataFusion, set up to find tables by their files' names.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,16 +12,18 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParser, Statement};
 #[cfg(feature = "cache")]
 use entasis_cache::{Cache, CacheOptions, DiskOptions};
-use tokio::runtime::{Builder, Runtime};
 
 use super::answer::Answer;
 use super::errors::failure;
+use super::interrupt::Interrupt;
 use super::tables::PathTables;
+use super::workers::Workers;
 use crate::exit::{Exit, Failure};
 
 /// A session: its tables live as long as it does.
 pub struct Session {
-    runtime: Arc<Runtime>,
+    workers: RefCell<Arc<Workers>>,
+    threads: usize,
     context: SessionContext,
     cache: Option<Cache>,
 }
@@ -33,12 +36,13 @@ pub enum Cache {}
 pub struct Query<'a> {
     session: &'a Session,
     frame: DataFrame,
+    interrupt: Interrupt,
 }
 
 impl Session {
     /// A session with so many threads, and memory for operators if there is a limit.
     pub fn new(threads: usize, memory_bytes: Option<usize>) -> Result<Self, Failure> {
-        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+        let workers = Workers::new(threads)?;
         let mut config = SessionConfig::new().with_target_partitions(threads).with_information_schema(true);
         config.options_mut().sql_parser.collect_spans = true;
         let mut environment = RuntimeEnvBuilder::new();
@@ -55,7 +59,7 @@ impl Session {
             Ok(context)
         };
         let context = set_up().map_err(|error| failure(&error))?;
-        Ok(Self { runtime: Arc::new(runtime), context, cache: None })
+        Ok(Self { workers: RefCell::new(Arc::new(workers)), threads, context, cache: None })
     }
 
     /// The session with Parquet files behind a cache of so many bytes of memory, and of disk.
@@ -81,19 +85,35 @@ impl Session {
         self.cache.as_ref()
     }
 
+    fn workers(&self) -> Arc<Workers> {
+        self.workers.borrow().clone()
+    }
+
+    /// Has other threads answer from now on: those that there are may still compute what was given up.
+    pub fn replace_workers(&self) -> Result<(), Failure> {
+        self.workers.replace(Arc::new(Workers::new(self.threads)?));
+        Ok(())
+    }
+
+    /// Whether somebody presses Ctrl-C from now on.
+    pub fn listen(&self) -> Interrupt {
+        Interrupt::listen(&self.workers())
+    }
+
     /// The statements of a text.
     pub fn parse(&self, text: &str) -> Result<VecDeque<Statement>, Failure> {
         DFParser::parse_sql(text).map_err(|error| failure(&error))
     }
 
     /// Plans a statement, and carries it out if it isn't a query.
-    pub fn plan(&self, statement: Statement) -> Result<Query<'_>, Failure> {
-        let frame = async {
-            let plan = self.context.state().statement_to_plan(statement).await?;
-            self.context.execute_logical_plan(plan).await
+    pub fn plan(&self, statement: Statement, interrupt: &Interrupt) -> Result<Query<'_>, Failure> {
+        let context = self.context.clone();
+        let frame = async move {
+            let plan = context.state().statement_to_plan(statement).await?;
+            context.execute_logical_plan(plan).await
         };
-        let frame = self.runtime.block_on(frame).map_err(|error| failure(&error))?;
-        Ok(Query { session: self, frame })
+        let frame = interrupt.unless_stopped(&self.workers(), frame)?;
+        Ok(Query { session: self, frame, interrupt: interrupt.clone() })
     }
 
     /// Names of the tables that were created.
@@ -112,19 +132,20 @@ impl Query<'_> {
         if self.frame.schema().fields().is_empty() {
             return Ok(None);
         }
-        let runtime = self.session.runtime.clone();
-        let stream = runtime.block_on(self.frame.clone().execute_stream()).map_err(|error| failure(&error))?;
-        Ok(Some(Answer::new(runtime, stream)))
+        let workers = self.session.workers();
+        let stream = self.interrupt.unless_stopped(&workers, self.frame.clone().execute_stream())?;
+        Ok(Some(Answer::new(workers, stream, self.interrupt.clone())))
     }
 
     /// Runs it to its end for what its plan can tell afterwards.
     pub fn run_plan(&self) -> Result<Arc<dyn ExecutionPlan>, Failure> {
-        let plan = self.session.runtime.block_on(self.frame.clone().create_physical_plan());
-        let plan = plan.map_err(|error| failure(&error))?;
+        let workers = self.session.workers();
+        let frame = self.frame.clone();
+        let plan = self.interrupt.unless_stopped(&workers, async move { frame.create_physical_plan().await })?;
         // Streams are begun on the runtime, for they may spawn tasks.
-        let _entered = self.session.runtime.enter();
+        let _entered = workers.enter();
         let stream = execute_stream(plan.clone(), self.session.context.task_ctx()).map_err(|error| failure(&error))?;
-        for batch in Answer::new(self.session.runtime.clone(), stream) {
+        for batch in Answer::new(workers.clone(), stream, self.interrupt.clone()) {
             batch?;
         }
         Ok(plan)

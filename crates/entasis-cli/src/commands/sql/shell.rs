@@ -1,7 +1,7 @@
 //! The shell: statements at a terminal, with history, completion and times.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -10,18 +10,40 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use unicode_width::UnicodeWidthStr;
 
 use super::super::Report;
+use super::errors::{STOPPED, place_in};
 use super::session::Session;
-use super::statements::{first_end, is_command};
+use super::statements::{is_command, is_complete};
 use super::{Arguments, answer_all};
 use crate::exit::Failure;
 use crate::{table, units};
 
 const WELCOME: &str = "\
 Statements end with `;`, and a file's name in quotes is a table: select * from 'trips.ent' limit 3;
-Tab completes names of files and words of SQL; Ctrl-C stops a query, Ctrl-D ends; \\cache shows the cache of --cache.";
+Tab completes names of files and words of SQL; Ctrl-C stops a query, Ctrl-D ends; \\? says more.";
+
+/// What `\?` says.
+pub const HELP: &str = "\
+select * from 'trips.ent' limit 3;   a statement, of as many lines as you like; `;` ends it
+describe 'trips.ent';                columns of a file, or of a table; show tables; lists those
+explain analyze select ...;          how a query was answered
+
+\\cache   what the cache of --cache holds, and what it did
+\\?       this
+\\q       ends, as exit, quit and Ctrl-D do
+
+Tab      completes names of files in quotes, words of SQL and names of tables
+↑ ↓      earlier statements, also those of earlier sessions; Ctrl-R searches them
+Ctrl-C   gives up what is being typed, or stops what runs";
+
+/// Statements that are remembered.
+const HISTORY: usize = 10_000;
+
+/// What isn't SQL.
+const COMMANDS: &[&str] = &["\\?", "\\cache", "\\q"];
 
 /// What Tab knows.
 const WORDS: &[&str] = &[
@@ -96,7 +118,9 @@ const WORDS: &[&str] = &[
 
 /// Reads and answers statements until the terminal's end.
 pub fn run(session: &Session, arguments: &Arguments, report: &mut Report<'_>) -> Result<(), Failure> {
-    let mut editor: Editor<Prompt<'_>, FileHistory> = Editor::new().map_err(unreadable)?;
+    let config =
+        Config::builder().completion_type(CompletionType::List).max_history_size(HISTORY).map_err(unreadable)?;
+    let mut editor: Editor<Prompt<'_>, FileHistory> = Editor::with_config(config.build()).map_err(unreadable)?;
     editor.set_helper(Some(Prompt { session, files: FilenameCompleter::new() }));
     let history = history_file();
     if let Some(path) = &history {
@@ -106,6 +130,8 @@ pub fn run(session: &Session, arguments: &Arguments, report: &mut Report<'_>) ->
     writeln!(report.out, "{WELCOME}")?;
     report.out.flush()?;
     loop {
+        // While a statement is typed Ctrl-C is a key; from the moment on that it isn't, it is heard.
+        let interrupt = session.listen();
         let text = match editor.readline("entasis> ") {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
@@ -115,23 +141,55 @@ pub fn run(session: &Session, arguments: &Arguments, report: &mut Report<'_>) ->
         if text.trim().is_empty() {
             continue;
         }
-        if matches!(text.trim(), "exit" | "quit" | "exit;" | "quit;") {
-            break;
-        }
         // A history that can't be kept is no reason not to answer.
-        let _ = editor.add_history_entry(text.trim());
+        let is_new = editor.add_history_entry(text.trim()).unwrap_or_default();
+        if let Some(path) = history.as_ref().filter(|_| is_new) {
+            keep(&mut editor, path);
+        }
+        let text = match text.trim().trim_end_matches(';').trim_end() {
+            "exit" | "quit" | "\\q" => break,
+            "help" => "\\?",
+            _ => text.as_str(),
+        };
+        report.line_width = editor.dimensions().map_or(usize::MAX, |(columns, _)| usize::from(columns));
         let begun = Instant::now();
-        match answer_all(session, &text, arguments, report) {
+        match answer_all(session, text, &interrupt, arguments, report) {
+            Ok(()) if is_command(text) => {}
             Ok(()) => writeln!(report.out, "{}", units::seconds(begun.elapsed().as_secs_f64()))?,
             Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
-            Err(failure) => writeln!(report.out, "error: {}", table::without_controls(&failure.to_string()))?,
+            Err(failure) => {
+                let message = failure.to_string();
+                if message == STOPPED {
+                    session.replace_workers()?;
+                }
+                tell(text, &message, report)?;
+            }
         }
         report.out.flush()?;
     }
-    if let Some(path) = &history {
-        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        if folder.is_ok() {
-            let _ = editor.save_history(path);
+    Ok(())
+}
+
+/// Adds what was entered last to the file of earlier statements, so that it is there whatever becomes of this session.
+fn keep(editor: &mut Editor<Prompt<'_>, FileHistory>, path: &Path) {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    if folder.is_ok() {
+        let _ = editor.append_history(path);
+    }
+}
+
+/// Says what is wrong, and shows the place in the statement.
+fn tell(text: &str, message: &str, report: &mut Report<'_>) -> Result<(), Failure> {
+    // The terminal has shown `^C` and is still in that line.
+    let before = if message == STOPPED { "\n" } else { "" };
+    writeln!(report.out, "{before}error: {}", table::without_controls(message))?;
+    if let Some((line, column)) = place_in(message)
+        && let Some(source) = text.lines().nth(line.saturating_sub(1))
+    {
+        let until: String = source.chars().take(column.saturating_sub(1)).collect();
+        let [source, until] = [source, &until].map(table::without_controls);
+        if source.width() + 2 <= report.line_width {
+            writeln!(report.out, "  {source}\n  {}^", " ".repeat(until.width()))?;
         }
     }
     Ok(())
@@ -160,8 +218,17 @@ impl Completer for Prompt<'_> {
         let typed = &line[..at];
         // In quotes, the name of a file.
         if typed.matches('\'').count() % 2 == 1 {
-            let (start, names) = self.files.complete(line, at, context)?;
+            let (start, mut names) = self.files.complete(line, at, context)?;
+            let is_open = !line[at..].contains('\'');
+            for name in names.iter_mut().filter(|name| is_open && !name.replacement.ends_with('/')) {
+                name.replacement.push('\'');
+            }
             return Ok((start, names));
+        }
+        if is_command(typed) {
+            let fitting = COMMANDS.iter().filter(|command| command.starts_with(typed.trim_start()));
+            let pair = |command: &&str| Pair { display: (*command).to_owned(), replacement: (*command).to_owned() };
+            return Ok((typed.len() - typed.trim_start().len(), fitting.map(pair).collect()));
         }
         let start = typed
             .rfind(|c: char| !c.is_alphanumeric() && c != '_')
@@ -177,11 +244,8 @@ impl Completer for Prompt<'_> {
 impl Validator for Prompt<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input().trim();
-        let is_whole = text.is_empty()
-            || is_command(text)
-            || text == "exit"
-            || text == "quit"
-            || first_end(text).is_some_and(|end| end <= text.len() && text.ends_with(';'));
+        let is_whole =
+            text.is_empty() || is_command(text) || matches!(text, "exit" | "quit" | "help") || is_complete(text);
         Ok(if is_whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

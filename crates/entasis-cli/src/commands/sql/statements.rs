@@ -46,9 +46,28 @@ pub fn first_end(text: &str) -> Option<usize> {
     None
 }
 
+/// Whether a text is statements that have all ended, but for a comment.
+pub fn is_complete(text: &str) -> bool {
+    let Some(end) = first_end(text) else { return false };
+    let rest = &text[end..];
+    is_complete(rest) || rest.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with("--"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::first_end;
+    use super::{first_end, is_complete};
+
+    #[test]
+    fn a_text_is_complete_where_its_last_statement_has_ended() {
+        for text in
+            ["select 1;", "select 1; select 2;  ", "select ';';\n", "select 1; -- done", "select 1;\n -- a\n--b;"]
+        {
+            assert!(is_complete(text), "{text}");
+        }
+        for text in ["", " ", "select 1", "select ';", "select 1; select 2", "select 1 -- ;", "select 'a\n;"] {
+            assert!(!is_complete(text), "{text}");
+        }
+    }
 
     #[test]
     fn statements_end_at_semicolons_of_their_own() {
