@@ -7,6 +7,10 @@ use crate::error::Result;
 use crate::values::{Column, LaneAccess, Values};
 use crate::{Lane, PackedLane, simd, with_lanes, with_packed_lane_of};
 
+/// After one row of so many, and of so few, it is asked whether there is hope for few enough distinct values.
+const MOST_PARTS: usize = 16;
+const FEWEST_PARTS: usize = 4;
+
 /// The distinct values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Distinct {
@@ -22,13 +26,14 @@ impl Distinct {
         Self::beyond_few(column, DistinctOfFew::UNKNOWN, limit)
     }
 
-    /// As [`Self::of`], where it is known what a few rows show; `None` also where that and a quarter of the rows leave no hope for so few.
+    /// As [`Self::of`], where it is known what a few rows show; `None` also where that and the first rows leave no hope for so few.
     pub fn beyond_few(column: &Column<'_>, few: DistinctOfFew, limit: usize) -> Option<Self> {
         match &column.values {
             Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_packed_lane_of!(*fixed, T => {
                 let lanes = <T as LaneAccess>::lent(lanes)?;
                 match least_of_near(lanes, fixed.is_signed()) {
                     Some((least, span)) => distinct_near(lanes, least, span, limit),
+                    None if few.may_be_more_than(limit) && least_by_bits(lanes, limit) > limit => None,
                     None => distinct(lanes, hash_lane, |a, b| a == b, few, limit),
                 }
             }, None),
@@ -124,6 +129,27 @@ fn distinct_near<T: PackedLane>(values: &[T], least: T, span: usize, limit: usiz
     Some(Distinct { codes, first_rows })
 }
 
+/// So many distinct values there are at least: so many bits of their hashes. Looking is quicker than telling them apart, and stops where
+/// they are more than `limit`.
+fn least_by_bits<T: Lane>(values: &[T], limit: usize) -> usize {
+    /// As many bits as lie in the nearest cache, and values between two counts.
+    const BITS_LOG2: u32 = 18;
+    const PIECE: usize = 8 << 10;
+    let mut bits = vec![0u64; 1 << (BITS_LOG2 - u64::BITS.ilog2())];
+    let mut least = 0;
+    for piece in values.chunks(PIECE) {
+        for value in piece {
+            let bit = (hash_lane(value) >> (u64::BITS - BITS_LOG2)) as usize;
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+        least = bits.iter().map(|word| word.count_ones() as usize).sum();
+        if least > limit {
+            break;
+        }
+    }
+    least
+}
+
 /// Finds distinct values by hash.
 fn distinct<T: Copy>(
     values: &[T],
@@ -137,9 +163,14 @@ fn distinct<T: Copy>(
     let mut codes = Vec::with_capacity(values.len());
     let mut first_rows: Vec<u32> = Vec::new();
     let mut last: Option<(T, u32)> = None;
+    let mut next_look = values.len() / MOST_PARTS;
     for (row, value) in values.iter().enumerate() {
-        if row == values.len() / 4 && few.is_hopeless(values.len(), first_rows.len(), limit) {
-            return None;
+        if row == next_look {
+            let parts = values.len() / row.max(1);
+            next_look = values.len() / FEWEST_PARTS;
+            if few.is_hopeless(values.len(), parts, first_rows.len(), limit) {
+                return None;
+            }
         }
         if let Some((previous, code)) = last
             && same(&previous, value)
@@ -221,6 +252,21 @@ mod tests {
     use super::*;
     use crate::values::Lanes;
     use crate::{BLOCK_ROWS, Fixed};
+
+    #[test]
+    fn bits_never_tell_of_more_than_there_are() {
+        let mut random = crate::random::Random::new(23);
+        for distinct in [1, 100, 5000, 60_000] {
+            let scattered: Vec<u64> = (0..distinct).map(|_| random.next()).collect();
+            let regular: Vec<u64> = (0..distinct).map(|row| row * 1000).collect();
+            for values in [scattered, regular] {
+                let rows: Vec<u64> = (0..BLOCK_ROWS).map(|row| values[row % values.len()]).collect();
+                let least = least_by_bits(&rows, BLOCK_ROWS);
+                assert!(least <= values.len() && least * 10 >= values.len() * 8, "{least} of {distinct}");
+                assert!(least_by_bits(&rows, least / 2) > least / 2);
+            }
+        }
+    }
 
     #[test]
     fn codes_are_those_of_the_oracle() {
