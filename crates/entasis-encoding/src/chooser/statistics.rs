@@ -39,8 +39,6 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
 const SYMBOLS_OVER_PAIRS: f64 = 1.3;
 const PHRASES_OVER_PAIRS: f64 = 1.1;
-/// What symbols learned of more strings may make of what those of a few do.
-const HOPE: f64 = 0.88;
 /// The share of the bits that values, or pairs of neighbours, could have, below which they recur enough to look for more.
 pub(super) const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -353,12 +351,6 @@ impl<'a> LaneStatistics<'a> {
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
-            // Symbols are learned of the whole text only where a few strings give hope, or phrases may win, which need them too.
-            let hoped_for = text.total_bytes as f64 * ratio_of_few(&strings) * HOPE;
-            let as_symbols_may_win = as_symbols_may_win && hoped_for <= best_bytes;
-            if !as_symbols_may_win && !as_phrases_may_win {
-                return None;
-            }
             // Symbols that phrases alone need are learned when those give hope.
             let most_bytes = if as_symbols_may_win { text.symbol_bytes().min(best_bytes) } else { best_bytes };
             let as_phrases = if as_phrases_may_win { text.phrase_bytes(most_bytes) } else { None };
@@ -391,16 +383,6 @@ impl<'a> LaneStatistics<'a> {
     }
 }
 
-/// Encoded bytes per byte of a few of these strings, which are about as long as each other, by symbols learned of few others.
-fn ratio_of_few(strings: &[&[u8]]) -> f64 {
-    let count = strings.len().min(SAMPLE_VECTORS);
-    let few = |after: usize| -> Vec<&[u8]> {
-        let places = (0..count).map(|index| index * strings.len() / count + after);
-        places.map(|place| strings[place.min(strings.len() - 1)]).collect()
-    };
-    SymbolTable::train(&few(0)).ratio(&few(1))
-}
-
 /// How many different sequences of values there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sequences {
@@ -416,10 +398,8 @@ enum Sequences {
 fn sequences<T: LaneAccess>(lanes: &[T], pair_bits: f64) -> Sequences {
     let lanes = &lanes[..lanes.len().min(SEQUENCES_MOST_ROWS)];
     let mut chosen: Vec<u64> = Vec::with_capacity(lanes.len() >> (SEQUENCES_SHIFT - 1));
-    simd::neighbour_words(lanes, |words| {
-        chosen.extend(words.iter().filter(|word| word.wrapping_mul(ODD).leading_zeros() >= SEQUENCES_SHIFT));
-    });
-    let (count, expected) = (chosen.len(), lanes.len().saturating_sub(simd::NEIGHBOURS) >> SEQUENCES_SHIFT);
+    simd::choose_sequences(lanes, SEQUENCES_SHIFT, &mut chosen);
+    let (count, expected) = (chosen.len(), lanes.len().saturating_sub(simd::SEQUENCE_VALUES) >> SEQUENCES_SHIFT);
     let by_chance = pair_bits / 2.0 * SEQUENCE_ROWS as f64;
     let recur = |words: &[u64], by_chance: f64| {
         words.len() >= SEQUENCES_MIN && entropy_bits(words) < RECURRING * (words.len() as f64).log2().min(by_chance)
@@ -459,7 +439,8 @@ pub(super) fn entropy_bits(words: &[u64]) -> f64 {
 
 /// What a word that comes so often adds to the sum of all n log₂ n, beyond what it adds when it comes once less.
 fn more_bits(times: u32) -> f64 {
-    const KEPT: usize = 256;
+    /// As many as there are words at most, nearly always.
+    const KEPT: usize = 4096;
     static MORE: LazyLock<[f64; KEPT]> = LazyLock::new(|| std::array::from_fn(|times| computed(times as u32)));
     fn computed(times: u32) -> f64 {
         let of = |times: f64| if times > 1.0 { times * times.log2() } else { 0.0 };
