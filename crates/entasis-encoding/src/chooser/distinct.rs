@@ -22,21 +22,30 @@ pub(crate) struct Distinct {
 impl Distinct {
     /// Finds the distinct values; `None` once more than `limit` are met, or where a column has no such notion.
     pub fn of(column: &Column<'_>, limit: usize) -> Option<Self> {
-        Self::beyond_few(column, DistinctOfFew::UNKNOWN, limit)
+        Self::beyond_few(column, || DistinctOfFew::UNKNOWN, limit)
     }
 
-    /// As [`Self::of`], where it is known what a few rows show; `None` also where the values are plainly more.
-    pub fn beyond_few(column: &Column<'_>, few: DistinctOfFew, limit: usize) -> Option<Self> {
+    /// As [`Self::of`]; `None` also where they seem to be plainly more.
+    pub fn unless_more(column: &Column<'_>, limit: usize) -> Option<Self> {
+        Self::beyond_few(column, || DistinctOfFew::of(column), limit)
+    }
+
+    /// As [`Self::of`], where `few` tells what a few rows show.
+    fn beyond_few(column: &Column<'_>, few: impl FnOnce() -> DistinctOfFew, limit: usize) -> Option<Self> {
         match &column.values {
             Values::Fixed(fixed, lanes) if fixed.size_bytes() <= 8 => with_packed_lane_of!(*fixed, T => {
                 let lanes = <T as LaneAccess>::lent(lanes)?;
                 match least_of_near(lanes, fixed.is_signed()) {
                     Some((least, span)) => distinct_near(lanes, least, span, limit),
-                    None => distinct_lanes(lanes, few, limit),
+                    None => distinct_lanes(lanes, few(), limit),
                 }
             }, None),
-            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct_lanes(lanes, few, limit)),
+            Values::Fixed(_, lanes) => with_lanes!(lanes, lanes => distinct_lanes(lanes, few(), limit)),
             Values::Bytes(strings) => {
+                let few = few();
+                if few.least > limit {
+                    return None;
+                }
                 if !few.may_be_more_than(limit) {
                     return distinct(strings, |_, string| xxh3_64(string), same_strings, few.least, limit);
                 }
@@ -167,6 +176,9 @@ fn about_distinct(mut hashes: impl ExactSizeIterator<Item = u64>, few: DistinctO
 }
 
 fn distinct_lanes<T: Lane>(lanes: &[T], few: DistinctOfFew, limit: usize) -> Option<Distinct> {
+    if few.least > limit {
+        return None;
+    }
     let about = match few.may_be_more_than(limit) {
         true => about_distinct(lanes.iter().map(hash_lane), few, limit)?,
         false => few.least,

@@ -75,12 +75,12 @@ impl DistinctOfFew {
         let new_share = distinct_of_part as f64 / (rows as f64 / parts as f64).max(1.0);
         let all = distinct_of_part as f64 * (1.0 + (parts - 1) as f64 * new_share.powi(parts as i32));
         // Values that come again only much later show in rows far apart.
-        self.may_be_more_than(limit) && all > limit as f64
+        self.about * 2 > limit && all > limit as f64
     }
 
-    /// True unless a few rows show plainly fewer values than that.
+    /// True unless a few rows show plainly fewer values than that: those that some rows have and most don't show in few of them.
     pub fn may_be_more_than(self, limit: usize) -> bool {
-        self.about * 2 > limit
+        self.about * 8 > limit
     }
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::distinct::{Distinct, same_string};
-use super::few::DistinctOfFew;
 use super::frequent::Frequent;
 use super::sorted::shared_share;
 use crate::encodings::alp::{Decimals, decimals};
@@ -243,19 +242,13 @@ impl<'a> Statistics<'a> {
             if self.least_distinct.get() > limit {
                 return None;
             }
-            let found = self.find_distinct(limit);
+            let found = Distinct::unless_more(self.column, limit);
             if found.is_none() {
                 self.least_distinct.set(limit + 1);
             }
             found
         };
         self.distinct.get_or_init(find).as_ref()
-    }
-
-    /// The distinct values; `None` if they are more than `limit`, or seem to be.
-    fn find_distinct(&self, limit: usize) -> Option<Distinct> {
-        let few = DistinctOfFew::of(self.column);
-        if few.least > limit { None } else { Distinct::beyond_few(self.column, few, limit) }
     }
 }
 
