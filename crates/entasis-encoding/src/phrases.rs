@@ -15,8 +15,12 @@ const TEXT_SHARE: usize = 16;
 const CANDIDATES: usize = 4;
 /// Bytes of strings on which candidates are tried.
 const SAMPLE_BYTES: usize = 256 << 10;
-/// Whether anything comes of it is asked after so many bytes of strings, and again after as many more.
-const FIRST_BYTES: usize = 32 << 10;
+/// Whether anything comes of it is asked after so many bytes of strings, with some hope for the others, and again each time when there are
+/// so many more.
+const FIRST_BYTES: usize = 8 << 10;
+const MORE_BYTES: usize = 32 << 10;
+/// How much more the others may be covered than the first strings are.
+const HOPE: f64 = 1.2;
 /// Bits of [`PhraseText::present`] for each place: so many that few hashes which no place has share one.
 const PRESENT_BITS_PER_PLACE: usize = 4;
 /// A phrase of so many bytes is taken at once: longer ones take fewer bytes, but where all take the first one, fewer are different.
@@ -55,6 +59,11 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
+    /// What it may become, if the strings that weren't looked at have more in common, and longer phrases.
+    fn hopeful(self) -> Self {
+        Self { covered_bytes: ((self.covered_bytes as f64 * HOPE) as usize).min(self.bytes), ..self }
+    }
+
     /// What a text of so many bytes covers, which are used for this share of what is covered by all candidates.
     fn by_text(self, text_bytes: usize, share: f64) -> Self {
         let scaled = |count: usize| (count as f64 * share) as usize;
@@ -98,10 +107,11 @@ impl PhraseText {
         // Not the strings that the candidates are: those would find themselves.
         for string in strings.iter().skip(step / 2).step_by(step) {
             if seen.bytes > next_question {
-                if seen.covered_bytes * 8 < seen.bytes || !is_worth(seen) {
+                let hoped_for = if seen.bytes < MORE_BYTES { seen.hopeful() } else { seen };
+                if hoped_for.covered_bytes * 8 < seen.bytes || !is_worth(hoped_for) {
                     return None;
                 }
-                next_question += FIRST_BYTES;
+                next_question += MORE_BYTES;
             }
             seen.strings += 1;
             seen.bytes += string.len();
@@ -130,25 +140,25 @@ impl PhraseText {
     pub fn new(bytes: Vec<u8>) -> Self {
         let slots = bytes.len().next_power_of_two().clamp(1 << 8, 1 << 16);
         let words = || bytes.windows(MIN_PHRASE_BYTES).map(|window| place_word(window, 0));
-        let mut starts = vec![0u32; slots + 1];
+        // Where each slot starts is counted two places further on, and found one place further on until its places are set.
+        let mut starts = vec![0u32; slots + 2];
         let mut present = vec![0; (bytes.len() * PRESENT_BITS_PER_PLACE).next_power_of_two().div_ceil(64)];
         for word in words() {
-            starts[slot_of(word, slots).0 + 1] += 1;
+            starts[slot_of(word, slots).0 + 2] += 1;
             let (place, bit) = present_bit(word, present.len());
             present[place] |= bit;
         }
-        for slot in 1..slots {
+        for slot in 1..=slots {
             starts[slot + 1] += starts[slot];
         }
-        let mut places = vec![0; starts[slots] as usize];
-        // Each slot's start moves to its end, which is where the next one started.
+        let mut places = vec![0; starts[slots + 1] as usize];
         for (place, word) in words().enumerate() {
             let (slot, tag) = slot_of(word, slots);
-            places[starts[slot] as usize] = place as u32 | tag << PLACE_BITS;
-            starts[slot] += 1;
+            let start = &mut starts[slot + 1];
+            places[*start as usize] = place as u32 | tag << PLACE_BITS;
+            *start += 1;
         }
-        starts.rotate_right(1);
-        starts[0] = 0;
+        starts.pop();
         Self { bytes, starts, places, present }
     }
 

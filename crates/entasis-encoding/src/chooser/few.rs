@@ -11,6 +11,8 @@ use crate::{VECTOR_ROWS, with_lanes};
 const FREQUENT_TIMES: u32 = 16;
 /// One row of so many is looked at, and more of few.
 const FEW_OF_ROWS: usize = 64;
+/// No more rows are looked at: items of lists may be far more than a block has rows.
+const MOST_ROWS: usize = 4 * VECTOR_ROWS;
 /// How many distinct values there are, as a few rows show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DistinctOfFew {
@@ -39,7 +41,7 @@ impl DistinctOfFew {
         if values.len() < 4 * VECTOR_ROWS {
             return Self::UNKNOWN;
         }
-        let step = FEW_OF_ROWS.min(values.len() / VECTOR_ROWS);
+        let step = FEW_OF_ROWS.min(values.len() / VECTOR_ROWS).max(values.len().div_ceil(MOST_ROWS));
         let (distinct, far) = Self::by_pairs(values.iter().step_by(step).map(&hash).collect());
         if far.least <= distinct {
             return Self { least: distinct, about: far.about };
@@ -67,13 +69,18 @@ impl DistinctOfFew {
         (distinct, Self { least, about: frequent + (pairs / (alike + 1.0)) as usize })
     }
 
-    /// True if the values of a column of so many rows are plainly more than `limit`, when a quarter of the rows has been found to have
-    /// so many: of values in any order, rows that bring new ones grow fewer no faster than where all are equally frequent.
-    pub fn is_hopeless(self, rows: usize, distinct_of_quarter: usize, limit: usize) -> bool {
-        let new_share = distinct_of_quarter as f64 / (rows as f64 / 4.0).max(1.0);
-        let all = distinct_of_quarter as f64 * (1.0 + 3.0 * new_share.powi(4));
+    /// True if the values of a column are plainly more than `limit`, when so many have been found in one row of `parts` at its beginning: of
+    /// values in any order, rows that bring new ones grow fewer no faster than where all are equally frequent.
+    pub fn is_hopeless(self, rows: usize, parts: usize, distinct_of_part: usize, limit: usize) -> bool {
+        let new_share = distinct_of_part as f64 / (rows as f64 / parts as f64).max(1.0);
+        let all = distinct_of_part as f64 * (1.0 + (parts - 1) as f64 * new_share.powi(parts as i32));
         // Values that come again only much later show in rows far apart.
         self.about * 2 > limit && all > limit as f64
+    }
+
+    /// True unless a few rows show plainly fewer values than that: those that some rows have and most don't show in few of them.
+    pub fn may_be_more_than(self, limit: usize) -> bool {
+        self.about * 8 > limit
     }
 }
 
@@ -107,8 +114,11 @@ mod tests {
         let cyclic: Vec<u64> = (0..65_536).map(|row| row % 20_000).collect();
         let different: Vec<u64> = (0..65_536).map(|_| random.next()).collect();
         let limit = 49_152;
-        assert!(!of_few(&cyclic).is_hopeless(cyclic.len(), 16_384, limit));
-        assert!(of_few(&different).is_hopeless(different.len(), 16_384, limit));
-        assert!(!of_few(&different).is_hopeless(different.len(), 4000, limit));
+        assert!(!of_few(&cyclic).is_hopeless(cyclic.len(), 16, 4096, limit));
+        assert!(!of_few(&cyclic).is_hopeless(cyclic.len(), 4, 16_384, limit));
+        for (parts, distinct) in [(16, 4096), (4, 16_384)] {
+            assert!(of_few(&different).is_hopeless(different.len(), parts, distinct, limit));
+            assert!(!of_few(&different).is_hopeless(different.len(), parts, distinct / 4, limit));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The value that most rows have, where there is one: what `Sparse` leaves out, and what makes codes of a dictionary sparse.
 
 use super::distinct::Distinct;
-use super::statistics::Statistics;
+use super::statistics::{Statistics, frequencies};
 use crate::encodings::alp::decimal_bytes;
 use crate::encodings::bitpack::plan;
 use crate::encodings::roaring::{VECTOR_WORDS, Words, container_bytes};
@@ -101,11 +101,10 @@ pub(crate) fn other_lane_bytes(statistics: &Statistics<'_>, frequent: &Frequent,
 
 /// Bytes that these values take as codes of a dictionary, about.
 fn code_bytes<T: PackedLane>(values: &[T]) -> f64 {
-    let mut distinct = values.to_vec();
-    distinct.sort_unstable();
-    distinct.dedup();
-    let code_bits = (distinct.len().max(2) as f64).log2().ceil();
-    values.len() as f64 * code_bits / 8.0 + (distinct.len() * T::BYTES) as f64
+    let words: Vec<u64> = values.iter().map(|value| value.to_u64()).collect();
+    let distinct = frequencies(&words).count();
+    let code_bits = (distinct.max(2) as f64).log2().ceil();
+    values.len() as f64 * code_bits / 8.0 + (distinct * T::BYTES) as f64
 }
 
 #[cfg(test)]

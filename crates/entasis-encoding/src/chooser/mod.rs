@@ -346,6 +346,12 @@ impl<'e> Encoder<'e> {
         self.encode_beneath(Encoder { heard, ..self.one_deeper() }, column, false)
     }
 
+    /// As [`Self::child`], for the rests of this node's strings behind what they share with those before.
+    pub fn child_of_rests(&mut self, statistics: &Statistics<'_>, column: &Column<'_>) -> Result<EncodedNode> {
+        let heard = statistics.strings().and_then(|strings| strings.rest_lessons()).map(|lessons| (lessons, true));
+        self.encode_beneath(Encoder { heard, ..self.one_deeper() }, column, false)
+    }
+
     /// An encoder for a child.
     fn one_deeper(&self) -> Self {
         Encoder {

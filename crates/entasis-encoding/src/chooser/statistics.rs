@@ -2,10 +2,9 @@
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::distinct::{Distinct, same_string};
-use super::few::DistinctOfFew;
 use super::frequent::Frequent;
 use super::sorted::shared_share;
 use crate::encodings::alp::{Decimals, decimals};
@@ -26,10 +25,11 @@ pub(crate) const SYMBOLS_MIN_BYTES: usize = 2048;
 const SERIAL_MIN_ROWS: usize = 4 * VECTOR_ROWS;
 /// Values that take no more bits could hardly become shorter as text: a code stands for eight bytes at most.
 const SERIAL_LEAST_BITS: f64 = 1.2;
-/// Values in a row that are looked for elsewhere, one such sequence in 2^5, if that makes enough of them.
+/// Values in a row that are looked for elsewhere, about, one such sequence in 2^5, if that makes enough of them.
 const SEQUENCE_ROWS: usize = 6;
 const SEQUENCES_SHIFT: u32 = 5;
 const SEQUENCES_MIN: usize = 64;
+const SEQUENCES_MOST_ROWS: usize = 2 * BLOCK_ROWS;
 /// Words in which phrases are looked for, and by how much their entropy is below what it can be where hardly any comes again.
 const WORD_BYTES: usize = 8;
 const LITTLE_RECURS_BITS: f64 = 0.25;
@@ -38,8 +38,6 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
 const SYMBOLS_OVER_PAIRS: f64 = 1.3;
 const PHRASES_OVER_PAIRS: f64 = 1.1;
-/// What symbols learned of more strings may make of what those of a few do.
-const HOPE: f64 = 0.88;
 /// The share of the bits that values, or pairs of neighbours, could have, below which they recur enough to look for more.
 pub(super) const RECURRING: f64 = 0.7;
 /// From as many rows per distinct value on, strings aren't looked at for anything but a dictionary.
@@ -244,19 +242,13 @@ impl<'a> Statistics<'a> {
             if self.least_distinct.get() > limit {
                 return None;
             }
-            let found = self.find_distinct(limit);
+            let found = Distinct::unless_more(self.column, limit);
             if found.is_none() {
                 self.least_distinct.set(limit + 1);
             }
             found
         };
         self.distinct.get_or_init(find).as_ref()
-    }
-
-    /// The distinct values; `None` if they are more than `limit`, or seem to be.
-    fn find_distinct(&self, limit: usize) -> Option<Distinct> {
-        let few = DistinctOfFew::of(self.column);
-        if few.least > limit { None } else { Distinct::beyond_few(self.column, few, limit) }
     }
 }
 
@@ -338,7 +330,7 @@ impl<'a> LaneStatistics<'a> {
             let may_win = |over_pairs: f64| pair_bits / 2.0 * over_pairs * rows as f64 / 8.0 < best_bytes;
             let sequences = match may_win(PHRASES_OVER_PAIRS) {
                 true => {
-                    with_packed_lane_of!(self.fixed, T => sequences::<T>(LaneAccess::lent(self.lanes)?), Sequences::Differ)
+                    with_packed_lane_of!(self.fixed, T => sequences::<T>(LaneAccess::lent(self.lanes)?, pair_bits), Sequences::Differ)
                 }
                 false => Sequences::Differ,
             };
@@ -352,18 +344,15 @@ impl<'a> LaneStatistics<'a> {
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
-            // Symbols are learned of the whole text only where a few strings give hope, or phrases may win, which need them too.
-            let hoped_for = text.total_bytes as f64 * ratio_of_few(&strings) * HOPE;
-            let as_symbols_may_win = as_symbols_may_win && hoped_for <= best_bytes;
-            if !as_symbols_may_win && !as_phrases_may_win {
+            // Symbols that phrases alone need are learned when those give hope.
+            let most_bytes = if as_symbols_may_win { text.symbol_bytes().min(best_bytes) } else { best_bytes };
+            let as_phrases = if as_phrases_may_win { text.phrase_bytes(most_bytes) } else { None };
+            if as_phrases.is_none() && !as_symbols_may_win {
                 return None;
             }
             let as_symbols = text.symbol_bytes();
-            let most_bytes = as_symbols.min(best_bytes);
-            let as_phrases = if as_phrases_may_win { text.phrase_bytes(most_bytes) } else { None };
             let (bytes, encoding) = match as_phrases {
                 Some(bytes) if bytes < as_symbols => (bytes, Phrases.id()),
-                None if !as_symbols_may_win => return None,
                 _ => (as_symbols, Fsst.id()),
             };
             Some(AsText { bytes: bytes + 40.0 + 4.0 * strings.len() as f64, encoding, lessons: text.lessons() })
@@ -387,16 +376,6 @@ impl<'a> LaneStatistics<'a> {
     }
 }
 
-/// Encoded bytes per byte of a few of these strings, which are about as long as each other, by symbols learned of few others.
-fn ratio_of_few(strings: &[&[u8]]) -> f64 {
-    let count = strings.len().min(SAMPLE_VECTORS);
-    let few = |after: usize| -> Vec<&[u8]> {
-        let places = (0..count).map(|index| index * strings.len() / count + after);
-        places.map(|place| strings[place.min(strings.len() - 1)]).collect()
-    };
-    SymbolTable::train(&few(0)).ratio(&few(1))
-}
-
 /// How many different sequences of values there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sequences {
@@ -408,24 +387,29 @@ enum Sequences {
 }
 
 /// Looks at few sequences, chosen by what they hold: one that comes again is chosen again, and of only a few hardly any is chosen at all.
-fn sequences<T: LaneAccess>(lanes: &[T]) -> Sequences {
+/// With so many bits in a pair of neighbours, some come again by chance alone: that is no recurrence.
+fn sequences<T: LaneAccess>(lanes: &[T], pair_bits: f64) -> Sequences {
+    let lanes = &lanes[..lanes.len().min(SEQUENCES_MOST_ROWS)];
     let mut chosen: Vec<u64> = Vec::with_capacity(lanes.len() >> (SEQUENCES_SHIFT - 1));
-    let mut word = 0u64;
-    for (row, value) in lanes.iter().enumerate() {
-        let spread = value.low_bits().wrapping_mul(ODD);
-        // What a value adds is shifted out when so many others have followed.
-        word = (word << (u64::BITS / SEQUENCE_ROWS as u32)).wrapping_add(spread ^ spread >> u32::BITS);
-        if word.wrapping_mul(ODD).leading_zeros() >= SEQUENCES_SHIFT && row >= SEQUENCE_ROWS {
-            chosen.push(word);
-        }
+    simd::choose_sequences(lanes, SEQUENCES_SHIFT, &mut chosen);
+    let (count, expected) = (chosen.len(), lanes.len().saturating_sub(simd::SEQUENCE_VALUES) >> SEQUENCES_SHIFT);
+    let by_chance = pair_bits / 2.0 * SEQUENCE_ROWS as f64;
+    let recur = |words: &[u64], by_chance: f64| {
+        words.len() >= SEQUENCES_MIN && entropy_bits(words) < RECURRING * (words.len() as f64).log2().min(by_chance)
+    };
+    if expected >= SEQUENCES_MIN && (count < expected / 2 || count > expected * 2) {
+        // Few sequences, of which most are chosen or hardly any is; or one value that is far more frequent than others.
+        let starts = (0..lanes.len() - SEQUENCE_ROWS).step_by(1 << SEQUENCES_SHIFT);
+        let word = |start: usize| lanes[start..start + SEQUENCE_ROWS].iter().fold(0u64, word_with);
+        let spread_out: Vec<u64> = starts.map(word).collect();
+        return if recur(&spread_out, by_chance) { Sequences::Few } else { Sequences::Differ };
     }
-    let (count, expected) = (chosen.len(), lanes.len().saturating_sub(SEQUENCE_ROWS) >> SEQUENCES_SHIFT);
-    let recur = count >= SEQUENCES_MIN && entropy_bits(&chosen) < RECURRING * (count as f64).log2();
-    match expected >= SEQUENCES_MIN && count < expected / 2 {
-        true => Sequences::Few,
-        false if recur => Sequences::Recur,
-        false => Sequences::Differ,
-    }
+    if recur(&chosen, by_chance - f64::from(SEQUENCES_SHIFT)) { Sequences::Recur } else { Sequences::Differ }
+}
+
+/// A word of values of which another one is the last.
+fn word_with<T: LaneAccess>(word: u64, value: &T) -> u64 {
+    (word.rotate_left(u64::BITS / SEQUENCE_ROWS as u32) ^ value.low_bits()).wrapping_mul(ODD)
 }
 
 /// True if words of eight bytes are met again in strings of so many bytes. Looks at few, chosen as in [`sequences`].
@@ -441,13 +425,31 @@ fn words_recur(strings: &[&[u8]], total_bytes: usize) -> bool {
 /// Entropy per word of these words.
 pub(super) fn entropy_bits(words: &[u64]) -> f64 {
     let count = words.len().max(1) as f64;
-    let repeated = frequencies(words).map(f64::from).filter(|&times| times > 1.0);
-    count.log2() - repeated.map(|times| times * times.log2()).sum::<f64>() / count
+    let mut repeated = 0.0;
+    count_words(words, |times| repeated += more_bits(times));
+    count.log2() - repeated / count
 }
 
-/// How often each of these words comes, in no order. By half of a hash: of so few, hardly two have the same.
+/// What a word that comes so often adds to the sum of all n log₂ n, beyond what it adds when it comes once less.
+fn more_bits(times: u32) -> f64 {
+    /// As many as there are words at most, nearly always.
+    const KEPT: usize = 4096;
+    static MORE: LazyLock<[f64; KEPT]> = LazyLock::new(|| std::array::from_fn(|times| computed(times as u32)));
+    fn computed(times: u32) -> f64 {
+        let of = |times: f64| if times > 1.0 { times * times.log2() } else { 0.0 };
+        of(times.into()) - of(f64::from(times) - 1.0)
+    }
+    MORE.get(times as usize).copied().unwrap_or_else(|| computed(times))
+}
+
+/// How often each of these words comes, in no order.
 pub(super) fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
-    // (the half, how often), at most half of them used.
+    count_words(words, |_| ()).into_iter().map(|slot| slot.1).filter(|&times| times > 0)
+}
+
+/// Counts words by half of a hash, for of so few hardly two have the same: a table of halves and how often each comes, at most half of it
+/// used. Calls `visit` with how often each was met so far, itself included.
+fn count_words(words: &[u64], mut visit: impl FnMut(u32)) -> Vec<(u32, u32)> {
     let mut slots = vec![(0u32, 0u32); (2 * words.len()).next_power_of_two()];
     let mask = slots.len() - 1;
     for &word in words {
@@ -456,9 +458,11 @@ pub(super) fn frequencies(words: &[u64]) -> impl Iterator<Item = u32> {
         while slots[slot].1 > 0 && slots[slot].0 != half {
             slot = (slot + 1) & mask;
         }
-        slots[slot] = (half, slots[slot].1 + 1);
+        let times = slots[slot].1 + 1;
+        slots[slot] = (half, times);
+        visit(times);
     }
-    slots.into_iter().map(|slot| slot.1).filter(|&times| times > 0)
+    slots
 }
 
 /// Number of runs of equal strings.
@@ -478,11 +482,18 @@ pub(crate) fn sample_vectors<T>(values: &[T]) -> Vec<&[T]> {
     sample_starts(values.len()).map(|start| &values[start..(start + VECTOR_ROWS).min(values.len())]).collect()
 }
 
+/// Encoded bytes per byte of what phrases leave of strings of which symbols leave so much, about.
+fn literal_ratio(ratio: f64) -> f64 {
+    (ratio * LITERAL_HARDNESS).min(1.0)
+}
+
 /// Facts about byte strings.
 pub(crate) struct StringStatistics<'a> {
     strings: &'a [&'a [u8]],
     pub total_bytes: usize,
     symbols: OnceCell<Trained>,
+    /// The symbols of the rests behind what each string shares with the one before, where those alone were asked for.
+    rest_symbols: OnceCell<Trained>,
     phrases: OnceCell<Option<(Arc<PhraseText>, f64)>>,
     length_bytes: OnceCell<f64>,
     /// What was learned of strings that may be like these.
@@ -517,6 +528,7 @@ impl<'a> StringStatistics<'a> {
             strings,
             total_bytes,
             symbols: OnceCell::new(),
+            rest_symbols: OnceCell::new(),
             phrases: OnceCell::new(),
             length_bytes: OnceCell::new(),
             heard: OnceCell::new(),
@@ -537,6 +549,26 @@ impl<'a> StringStatistics<'a> {
         let mut bytes = Vec::new();
         table.to_bytes(&mut bytes);
         (*ratio, bytes.len() as f64)
+    }
+
+    /// Encoded bytes per byte of the rests behind what strings share with those before, by symbols learned of them; `rest` is that of a row.
+    /// `None` where they are too few for that, `about_bytes` all together.
+    pub fn rest_ratio(&self, about_bytes: usize, rest: impl Fn(usize) -> &'a [u8]) -> Option<f64> {
+        if self.rest_symbols.get().is_none() {
+            let (table, ratio) = SymbolTable::train_picked(self.strings.len(), about_bytes, rest)?;
+            let _ = self.rest_symbols.set(Trained { table: Arc::new(table), ratio });
+        }
+        self.rest_symbols.get().map(|trained| trained.ratio)
+    }
+
+    /// What was learned of the rests: then no symbols of the strings are worth learning.
+    pub(super) fn rest_lessons(&self) -> Option<Lessons> {
+        self.rest_symbols.get().map(|trained| Lessons { symbols: Some(trained.clone()), phrases: None })
+    }
+
+    /// True where symbols of the rests are known to do better than symbols of the strings.
+    pub fn are_best_as_rests(&self) -> bool {
+        self.rest_symbols.get().is_some()
     }
 
     /// Bytes that the strings take as symbols, the table's included, about.
@@ -583,7 +615,11 @@ impl<'a> StringStatistics<'a> {
             if !words_recur(self.strings, self.total_bytes) {
                 return None;
             }
-            let is_worth = |seen: Coverage| self.hoped_for_phrase_bytes(seen) < best_bytes * PHRASE_HOPE;
+            // Symbols aren't learned where the least that they can leave is too much.
+            let is_worth = |seen: Coverage| {
+                let may_be_worth = |ratio: f64| self.hoped_for_phrase_bytes(seen, ratio) < best_bytes * PHRASE_HOPE;
+                may_be_worth(LEAST_SYMBOL_RATIO) && may_be_worth(self.symbols().0)
+            };
             let text = Arc::new(PhraseText::of_worth(self.strings, is_worth)?);
             let bytes = self.bytes_by(&text);
             Some((text, bytes))
@@ -591,22 +627,12 @@ impl<'a> StringStatistics<'a> {
         self.phrases.get_or_init(find).as_ref()
     }
 
-    /// Bytes that the strings take as phrases, about, if all are covered as those that were seen are. What a text is chosen from covers
-    /// more than the text will: then it is hardly more.
-    fn hoped_for_phrase_bytes(&self, seen: Coverage) -> f64 {
-        let literal_bytes = (seen.bytes - seen.covered_bytes) as f64 * self.literal_ratio();
+    /// Bytes that the strings take as phrases, about, if all are covered as those that were seen are, and symbols leave this share of
+    /// bytes. What a text is chosen from covers more than the text will: then it is hardly more.
+    fn hoped_for_phrase_bytes(&self, seen: Coverage, ratio: f64) -> f64 {
+        let literal_bytes = (seen.bytes - seen.covered_bytes) as f64 * literal_ratio(ratio);
         let taken = literal_bytes + seen.phrases as f64 * PHRASE_BYTES + seen.strings as f64 * COUNT_BYTES;
-        taken * self.total_bytes as f64 / seen.bytes.max(1) as f64 + self.text_bytes(seen.text_bytes)
-    }
-
-    /// Encoded bytes of so many bytes of a text, about.
-    fn text_bytes(&self, bytes: usize) -> f64 {
-        bytes as f64 * self.symbols().0.min(1.0)
-    }
-
-    /// Encoded bytes per byte of what phrases leave, about.
-    fn literal_ratio(&self) -> f64 {
-        (self.symbols().0 * LITERAL_HARDNESS).min(1.0)
+        taken * self.total_bytes as f64 / seen.bytes.max(1) as f64 + seen.text_bytes as f64 * ratio.min(1.0)
     }
 
     /// Bytes that the strings take as phrases of this text, about.
@@ -623,10 +649,10 @@ impl<'a> StringStatistics<'a> {
         distinct.sort_unstable();
         distinct.dedup();
         let phrase_bits = 4.0 + (distinct.len().max(1) as f64).log2();
-        let literal_bytes = parsed.literals.len() as f64 * self.literal_ratio();
+        let literal_bytes = parsed.literals.len() as f64 * literal_ratio(self.symbols().0);
         let phrase_bytes = parsed.phrases.len() as f64 * phrase_bits / 8.0;
         let sampled = literal_bytes + phrase_bytes + parsed.counts.len() as f64 * COUNT_BYTES;
-        let once = self.text_bytes(text.bytes().len()) + distinct.len() as f64 * 3.0 + 100.0;
+        let once = text.bytes().len() as f64 * self.symbols().0.min(1.0) + distinct.len() as f64 * 3.0 + 100.0;
         sampled * scale + once
     }
 

@@ -52,7 +52,7 @@ impl Encoding for Fsst {
         if encoder.may_cascade() && statistics.is_repetitive() {
             return None;
         }
-        if strings.total_bytes < SYMBOLS_MIN_BYTES {
+        if strings.total_bytes < SYMBOLS_MIN_BYTES || strings.are_best_as_rests() {
             return None;
         }
         if strings.total_bytes as f64 * LEAST_SYMBOL_RATIO + strings.length_bytes() > encoder.best_bytes() {

@@ -74,13 +74,15 @@ pub(crate) enum Effort {
     Little,
     /// Values are told apart, or tried in several ways.
     Some,
+    /// Something is learned from the values, which may spare others that.
+    More,
     /// Something is learned from the values.
     Much,
 }
 
 impl Effort {
     /// All, the least first.
-    pub const ALL: [Self; 3] = [Self::Little, Self::Some, Self::Much];
+    pub const ALL: [Self; 4] = [Self::Little, Self::Some, Self::More, Self::Much];
 }
 
 /// Every encoding of this version, by ascending id.

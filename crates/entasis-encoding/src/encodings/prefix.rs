@@ -13,6 +13,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::bitpack::plan;
+use super::fsst::Fsst;
 use super::node::{Node, Opening, bound_of_rows, decode_child, pick_decoded, tried};
 use super::strings::{append_concatenated, append_views, bytes_mut, extend_offsets32};
 use super::{Effort, Encoding};
@@ -32,6 +33,8 @@ const RESTART_ROWS: usize = 16;
 const MAX_SHARED_BYTES: usize = u8::MAX as usize;
 /// The share of all bytes that has to be shared.
 const MIN_SHARED: f64 = 0.15;
+/// A symbol stands for no more bytes of what strings share, about.
+const SYMBOL_BYTES: f64 = 6.0;
 /// One string of so many in the sample shows how much shorter symbols make the rests.
 const LOOKED_AT: usize = 3;
 
@@ -50,6 +53,9 @@ impl Encoding for Prefix {
         if !encoder.may_cascade() || statistics.rows < RESTART_ROWS {
             return None;
         }
+        if share_little(strings) {
+            return None;
+        }
         let vectors = crate::chooser::sample_vectors(strings);
         let shared: Vec<Vec<u8>> = vectors.iter().map(|vector| shared_prefixes(vector)).collect();
         let shared_bytes: usize = shared.iter().flatten().map(|&shared| usize::from(shared)).sum();
@@ -63,6 +69,16 @@ impl Encoding for Prefix {
             return None;
         }
         let mut taken: f64 = shared.iter().map(|vector| plan(vector, false).size_bytes()).sum();
+        // Where symbols for what is shared take more than its lengths, the rests' symbols are the better ones whatever they take.
+        let rows: usize = vectors.iter().map(|vector| vector.len()).sum();
+        let price_bytes = encoder.price_bytes(self, rows, 0.0) - encoder.price_bytes(&Fsst, rows, 0.0);
+        if shared_bytes as f64 / SYMBOL_BYTES > taken + price_bytes {
+            let rest = |row: usize| &strings[row][shared_with_last(strings, row)..];
+            if let Some(ratio) = facts.rest_ratio(((bytes - shared_bytes) as f64 * scale) as usize, rest) {
+                taken += (bytes - shared_bytes) as f64 * ratio.min(1.0);
+                return Some(taken * scale + facts.length_bytes() + 40.0);
+            }
+        }
         let (mut looked_at, mut rest_bytes) = (0, 0);
         let rests = vectors.iter().flat_map(|vector| vector.iter()).zip(shared.iter().flatten());
         facts.symbol_table().with_encoder(|encoder| {
@@ -76,7 +92,7 @@ impl Encoding for Prefix {
     }
 
     fn effort(&self) -> Effort {
-        Effort::Much
+        Effort::More
     }
 
     fn encode(&self, statistics: &Statistics<'_>, encoder: &mut Encoder<'_>) -> Result<Option<EncodedNode>> {
@@ -88,7 +104,7 @@ impl Encoding for Prefix {
         let plain = |values| Column { rows: column.rows, validity: None, values };
         let children = vec![
             encoder.child(&plain(Values::Fixed(Fixed::U8, Lanes::L8(&shared))))?,
-            encoder.child(&plain(Values::Bytes(&rests)))?,
+            encoder.child_of_rests(statistics, &plain(Values::Bytes(&rests)))?,
         ];
         let (encoding, rows) = (self.id(), column.rows);
         Ok(Some(EncodedNode { encoding, rows, parameters: Vec::new(), buffers: Vec::new(), children }))
@@ -118,11 +134,22 @@ pub(crate) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
 
 /// What each string shares with the one before, where that is allowed.
 fn shared_prefixes(strings: &[&[u8]]) -> Vec<u8> {
-    let shared = |row: usize| match row % RESTART_ROWS {
-        0 => 0,
-        _ => shared_prefix(strings[row - 1], strings[row]) as u8,
-    };
-    (0..strings.len()).map(shared).collect()
+    (0..strings.len()).map(|row| shared_with_last(strings, row) as u8).collect()
+}
+
+/// What a string shares with the one before, where that is allowed.
+fn shared_with_last(strings: &[&[u8]], row: usize) -> usize {
+    if row.is_multiple_of(RESTART_ROWS) { 0 } else { shared_prefix(strings[row - 1], strings[row]) }
+}
+
+/// True if a few strings share so little that all can hardly share enough.
+fn share_little(strings: &[&[u8]]) -> bool {
+    const FEW: usize = 256;
+    // An odd step meets all places between strings that stand alone.
+    let few = (1..strings.len()).step_by((strings.len() / FEW) | 1);
+    let (shared, bytes) =
+        few.fold((0, 0), |(shared, bytes), row| (shared + shared_with_last(strings, row), bytes + strings[row].len()));
+    (shared * 3) as f64 <= bytes as f64 * MIN_SHARED
 }
 
 #[derive(Debug)]

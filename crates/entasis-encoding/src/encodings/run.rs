@@ -122,24 +122,24 @@ fn value_bytes(lanes: &LaneStatistics<'_>, runs: usize, encoder: &Encoder<'_>, m
     const LOOKED_AT: usize = 16;
     with_packed_lane_of!(lanes.fixed, T => {
         let vectors = if runs > MOST_RUNS { lanes.sample::<T>() } else { vec![<T as LaneAccess>::lent(lanes.all())?] };
-        let heads = |vector: &&[T]| {
-            let mut heads: Vec<T> = vector.first().copied().into_iter().collect();
+        let mut values: Vec<T> = Vec::new();
+        for vector in vectors {
+            let Some(&first) = vector.first() else { continue };
+            values.push(first);
+            let mut last = first;
             for piece in vector.chunks(LOOKED_AT) {
                 // Most pieces of long runs go on with the one before.
-                let mut last = heads[heads.len() - 1];
                 if piece.iter().fold(0, |differ, value| differ | (value.to_u64() ^ last.to_u64())) == 0 {
                     continue;
                 }
                 for &value in piece {
                     if value != last {
-                        heads.push(value);
+                        values.push(value);
                         last = value;
                     }
                 }
             }
-            heads
-        };
-        let values: Vec<T> = vectors.iter().flat_map(heads).collect();
+        }
         let (rows, lanes) = (values.len(), Values::Fixed(lanes.fixed, T::lanes(&values)));
         let scale = runs as f64 / rows.max(1) as f64;
         let column = Column { rows, validity: None, values: lanes };

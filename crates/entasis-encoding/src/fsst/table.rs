@@ -40,6 +40,16 @@ impl SymbolTable {
         train::train(strings)
     }
 
+    /// As [`Self::train`], and what [`Self::ratio`] then gives, for so many strings that are made when they are looked at; `None` unless
+    /// these are plainly some of more: of `about_bytes`.
+    pub fn train_picked<'a>(
+        count: usize,
+        about_bytes: usize,
+        string: impl Fn(usize) -> &'a [u8],
+    ) -> Option<(Self, f64)> {
+        (about_bytes > 2 * train::SAMPLE_BYTES).then(|| train::train_picked(count, string))
+    }
+
     /// A table of these symbols, by code; nothing if a symbol has not 1 to 8 bytes or there are more than 255.
     pub(super) fn new<'a>(symbols: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<Self> {
         let symbol_count = symbols.len();

@@ -160,3 +160,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn strings_made_when_they_are_picked_give_the_same_symbols() {
+    let strings: Vec<String> = (0..9000).map(|row| format!("{}-{:x}", row * 7919 % 10_007, row * row)).collect();
+    let strings: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
+    let about_bytes = strings.iter().map(|string| string.len()).sum();
+    let (picked, ratio) = SymbolTable::train_picked(strings.len(), about_bytes, |row| strings[row]).unwrap();
+    let trained = SymbolTable::train(&strings);
+    let bytes_of = |table: &SymbolTable| {
+        let mut bytes = Vec::new();
+        table.to_bytes(&mut bytes);
+        bytes
+    };
+    assert_eq!((bytes_of(&picked), ratio), (bytes_of(&trained), trained.ratio(&strings)));
+    assert!(SymbolTable::train_picked(3, 30, |row| strings[row]).is_none());
+}

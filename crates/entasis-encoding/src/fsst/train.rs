@@ -8,7 +8,7 @@ use super::{Encoder, SymbolTable};
 use crate::simd::{ESCAPE, SYMBOL_MAX_BYTES};
 
 /// Bytes of strings that symbols are chosen from, and as many others on which they are tried.
-const SAMPLE_BYTES: usize = 16 << 10;
+pub(super) const SAMPLE_BYTES: usize = 16 << 10;
 
 /// The most that one string gives to the sample at a time.
 const PIECE_BYTES: usize = 512;
@@ -40,18 +40,29 @@ impl Symbol {
 }
 
 pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
-    TRAINER.with_borrow_mut(|trainer| trainer.train(strings))
+    TRAINER.with_borrow_mut(|trainer| trainer.train(&sample(strings, TRAINING)))
+}
+
+/// As [`train`], and what [`ratio`] then gives, for so many strings that are made when they are picked; they have more than
+/// [`SAMPLE_BYTES`].
+pub(super) fn train_picked<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> (SymbolTable, f64) {
+    let table = TRAINER.with_borrow_mut(|trainer| trainer.train(&picked(count, &string, TRAINING)));
+    let ratio = sample_ratio(&table, &picked(count, &string, TRIAL));
+    (table, ratio)
 }
 
 /// Encoded bytes per byte of such strings, as a sample shows.
 pub(super) fn ratio(table: &SymbolTable, strings: &[&[u8]]) -> f64 {
+    sample_ratio(table, &sample(strings, TRIAL))
+}
+
+fn sample_ratio(table: &SymbolTable, sample: &[&[u8]]) -> f64 {
     TRAINER.with_borrow_mut(|Trainer { encoder, codes, ends, .. }| {
         encoder.reset(table);
-        let sample = sample(strings, TRIAL);
         let bytes: usize = sample.iter().map(|piece| piece.len()).sum();
         codes.clear();
         ends.clear();
-        encoder.encode_many(&sample, codes, ends);
+        encoder.encode_many(sample, codes, ends);
         codes.len() as f64 / bytes.max(1) as f64
     })
 }
@@ -83,8 +94,7 @@ struct Trainer {
 }
 
 impl Trainer {
-    fn train(&mut self, strings: &[&[u8]]) -> SymbolTable {
-        let sample = sample(strings, TRAINING);
+    fn train(&mut self, sample: &[&[u8]]) -> SymbolTable {
         let mut symbols = Vec::new();
         for eighths in ROUNDS {
             self.encoder.reset(&table_of(&symbols));
@@ -117,15 +127,20 @@ const TRIAL: u64 = 1 << 32;
 /// Pieces of strings from all over the input, in no order: all of them where they fit into [`SAMPLE_BYTES`].
 fn sample<'a>(strings: &[&'a [u8]], first_pick: u64) -> Vec<&'a [u8]> {
     let total_bytes: usize = strings.iter().map(|string| string.len()).sum();
-    if total_bytes <= SAMPLE_BYTES {
-        return strings.to_vec();
+    match total_bytes <= SAMPLE_BYTES {
+        true => strings.to_vec(),
+        false => picked(strings.len(), &|row| strings[row], first_pick),
     }
+}
+
+/// As [`sample`], of more bytes than [`SAMPLE_BYTES`], which needn't all be there.
+fn picked<'a>(count: usize, string: &impl Fn(usize) -> &'a [u8], first_pick: u64) -> Vec<&'a [u8]> {
     let scale = |fraction: u64, count: usize| ((u128::from(fraction) * count as u128) >> 64) as usize;
     let (mut pieces, mut size_bytes) = (Vec::new(), 0);
     // Picks that meet empty strings add nothing: their number is bounded as well.
-    for pick in 0..strings.len().max(SAMPLE_BYTES) as u64 {
+    for pick in 0..count.max(SAMPLE_BYTES) as u64 {
         let fraction = (first_pick + pick).wrapping_mul(GOLDEN);
-        let string = strings[scale(fraction, strings.len())];
+        let string = string(scale(fraction, count));
         // Long strings give a piece from another place each time.
         let start = scale(fraction.wrapping_mul(GOLDEN), string.len().saturating_sub(PIECE_BYTES) + 1);
         let piece = &string[start..string.len().min(start + PIECE_BYTES)];

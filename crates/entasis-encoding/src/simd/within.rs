@@ -49,8 +49,9 @@ fn place<T: PackedLane>(pattern: T, keyed: bool) -> T {
     pattern
 }
 
+/// A bit for each of 64 values, set if it lies within the interval; the level is one that the processor has.
 #[inline(always)]
-fn word_within<T: PackedLane>(level: Level, values: &[T; 64], interval: Within<T>, keyed: bool) -> u64 {
+pub(super) fn word_within<T: PackedLane>(level: Level, values: &[T; 64], interval: Within<T>, keyed: bool) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let at = values.as_ptr();
