@@ -625,6 +625,29 @@ fn row_groups_fall_by_statistics() {
     assert_eq!(pruned(Predicate::Between { low, high, negated: false, order }), 8);
 }
 
+/// Row groups that are yet to come fall by what a condition has become, none twice.
+#[test]
+fn row_groups_fall_when_a_condition_becomes_stricter() {
+    let store = store("t.parquet", parquet(&table(6, 10_000), 1_000));
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let below = |most: i128| Condition::column(0, compare(Comparison::Less, Scalar::Int(most)));
+    let request =
+        ParquetRequest { projection: Projection::of_columns([0]), condition: below(27_000), ..Default::default() };
+    let metrics = block_on(async {
+        let path = Path::from("t.parquet");
+        let file = ParquetFile::open(&cache, store, "memory://a", &path).await.unwrap();
+        let mut rows = file.read(&request).unwrap();
+        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1_000);
+        rows.set_condition(&below(9_000)).unwrap();
+        rows.set_condition(&below(6_000)).unwrap();
+        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1_000);
+        assert!(rows.next().await.unwrap().is_none());
+        rows.metrics()
+    });
+    assert_eq!((metrics.row_groups_read, metrics.row_groups_pruned), (2, 8));
+    assert_eq!((metrics.rows, metrics.rows_pruned, metrics.rows_passed), (2_000, 8_000, 2_000));
+}
+
 #[test]
 fn what_cannot_be_asked_is_an_error() {
     let store = store("t.parquet", parquet(&table(7, 100), 100));

@@ -48,6 +48,10 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+
     /// True if a value that stands in `ordering` to the literal passes; `None` is unordered.
     pub fn holds(self, ordering: Option<Ordering>) -> bool {
         match (self, ordering) {

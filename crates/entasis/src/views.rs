@@ -134,17 +134,9 @@ mod tests {
         let views = StringViewArray::from_iter(strings.iter());
         let scalar = |text: &str| Scalar::Bytes(text.as_bytes().to_vec());
         let order = FloatOrder::default;
-        let comparisons = [
-            Comparison::Equal,
-            Comparison::NotEqual,
-            Comparison::Less,
-            Comparison::LessOrEqual,
-            Comparison::Greater,
-            Comparison::GreaterOrEqual,
-        ];
         let mut predicates = Vec::new();
         for text in texts {
-            predicates.extend(comparisons.map(|one| Predicate::Compare(one, scalar(text), order())));
+            predicates.extend(Comparison::ALL.map(|one| Predicate::Compare(one, scalar(text), order())));
             predicates.extend([false, true].map(|negated| {
                 Predicate::Like(Like { pattern: [text.as_bytes(), b"%"].concat(), escape: None, negated })
             }));

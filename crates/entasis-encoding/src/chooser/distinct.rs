@@ -8,7 +8,7 @@ use crate::values::{Column, LaneAccess, Values};
 use crate::{Lane, PackedLane, simd, with_lanes, with_packed_lane_of};
 
 /// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
-const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(super) const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The distinct values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]

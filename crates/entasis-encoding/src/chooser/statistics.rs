@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use super::distinct::{Distinct, same_string};
+use super::distinct::{Distinct, ODD, same_string};
 use super::frequent::Frequent;
 use super::sorted::shared_share;
 use crate::encodings::alp::{Decimals, decimals};
@@ -33,8 +33,6 @@ const SEQUENCES_MOST_ROWS: usize = 2 * BLOCK_ROWS;
 /// Words in which phrases are looked for, and by how much their entropy is below what it can be where hardly any comes again.
 const WORD_BYTES: usize = 8;
 const LITTLE_RECURS_BITS: f64 = 0.25;
-/// The fraction 2^64 / φ, made odd: a multiplier that spreads bits upwards.
-const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many times half a pair's entropy are the bits of a value as symbols, or the gain is small; and as phrases.
 const SYMBOLS_OVER_PAIRS: f64 = 1.3;
 const PHRASES_OVER_PAIRS: f64 = 1.1;

@@ -381,16 +381,8 @@ mod tests {
             }
             Scalar::Bytes(literal)
         };
-        let mut all: Vec<Predicate> = [
-            Comparison::Equal,
-            Comparison::NotEqual,
-            Comparison::Less,
-            Comparison::LessOrEqual,
-            Comparison::Greater,
-            Comparison::GreaterOrEqual,
-        ]
-        .map(|comparison| Predicate::Compare(comparison, literal(), order))
-        .into();
+        let mut all: Vec<Predicate> =
+            Comparison::ALL.map(|comparison| Predicate::Compare(comparison, literal(), order)).into();
         for negated in [false, true] {
             all.push(Predicate::In { values: vec![literal(), literal(), literal()], negated, order });
             all.push(Predicate::Between { low: literal(), high: literal(), negated, order });

@@ -102,17 +102,7 @@ fn predicate(generator: &mut Generator, literals: &[Scalar]) -> Predicate {
             let pattern = [b"%", end, b"%"][generator.below(2)..].concat();
             Predicate::Like(Like { pattern, escape: None, negated })
         }
-        (_, [literal, ..]) => {
-            let comparisons = [
-                Comparison::Equal,
-                Comparison::NotEqual,
-                Comparison::Less,
-                Comparison::LessOrEqual,
-                Comparison::Greater,
-                Comparison::GreaterOrEqual,
-            ];
-            Predicate::Compare(comparisons[generator.below(6)], literal.clone(), order)
-        }
+        (_, [literal, ..]) => Predicate::Compare(Comparison::ALL[generator.below(6)], literal.clone(), order),
     }
 }
 
