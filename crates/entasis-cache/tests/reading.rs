@@ -625,6 +625,43 @@ fn row_groups_fall_by_statistics() {
     assert_eq!(pruned(Predicate::Between { low, high, negated: false, order }), 8);
 }
 
+/// Row groups of a single value, and of values that begin alike, fall by negations, and by patterns.
+#[test]
+fn row_groups_fall_by_negations_and_patterns() {
+    let rows = 10_000;
+    let numbers = Int32Array::from_iter((0..rows).map(|row| (row % 1_000 > 0).then_some(row / 1_000 / 5)));
+    let texts = StringArray::from_iter_values((0..rows).map(|row| format!("/{}/{row}", row / 1_000)));
+    let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as ArrayRef), ("b", Arc::new(texts) as _)]);
+    let bytes = parquet(&batch.unwrap(), 1_000);
+    let whole = by_arrow(&bytes);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let pruned = |column, predicate| {
+        let (projection, condition) = (Projection::of_columns([0, 1]), Condition::column(column, predicate));
+        let request = ParquetRequest { projection, condition, ..ParquetRequest::default() };
+        let (found, metrics) = read(&cache, &store, "t.parquet", &request);
+        assert_eq!(found, expected(&whole, &request));
+        metrics.row_groups_pruned
+    };
+    // The first five row groups have zeros, the others ones, nulls among both.
+    let order = FloatOrder::default();
+    assert_eq!(pruned(0, compare(Comparison::NotEqual, Scalar::Int(0))), 5);
+    assert_eq!(pruned(0, compare(Comparison::NotEqual, Scalar::Int(2))), 0);
+    let among = |values: &[i128]| values.iter().copied().map(Scalar::Int).collect();
+    assert_eq!(pruned(0, Predicate::In { values: among(&[1, 7]), negated: true, order }), 5);
+    assert_eq!(pruned(0, Predicate::In { values: among(&[0, 1]), negated: true, order }), 10);
+    let outside = |low, high| {
+        let (low, high) = (Scalar::Int(low), Scalar::Int(high));
+        Predicate::Between { low, high, negated: true, order }
+    };
+    assert_eq!((pruned(0, outside(-1, 0)), pruned(0, outside(0, 1)), pruned(0, outside(2, 3))), (5, 10, 0));
+    let like = |pattern: &str, negated| Predicate::Like(Like { pattern: pattern.into(), escape: None, negated });
+    assert_eq!(
+        (pruned(1, like("/3/31%", false)), pruned(1, like("%/1", false)), pruned(1, like("/3%", true))),
+        (9, 0, 0)
+    );
+}
+
 /// Row groups that are yet to come fall by what a condition has become, none twice.
 #[test]
 fn row_groups_fall_when_a_condition_becomes_stricter() {

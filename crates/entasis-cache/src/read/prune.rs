@@ -1,18 +1,15 @@
 //! Row groups of which Parquet's statistics say that no row passes.
 
-use std::cmp::Ordering;
-
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, Schema};
-use entasis::scan::scalar_of;
-use entasis_encoding::{Comparison, FloatOrder, Physical, Predicate, Scalar};
+use entasis::scan::{Bounds, Verdict, scalar_of};
+use entasis_encoding::{Physical, Predicate};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::ParquetMetaData;
 
 /// What is known of a column of a row group.
 struct Known {
-    min: Option<Scalar>,
-    max: Option<Scalar>,
+    bounds: Bounds,
     null_count: Option<u64>,
     rows: u64,
 }
@@ -50,8 +47,10 @@ impl Known {
             found.ok().filter(|bounds| is_new && bounds.len() == 1).and_then(|bounds| scalar_of(&bounds))
         };
         Some(Self {
-            min: bound(converter.row_group_mins([group])),
-            max: bound(converter.row_group_maxes([group])),
+            bounds: Bounds {
+                min: bound(converter.row_group_mins([group])),
+                max: bound(converter.row_group_maxes([group])),
+            },
             null_count: statistics.and_then(|statistics| statistics.null_count_opt()),
             rows: u64::try_from(group.num_rows()).unwrap_or(u64::MAX),
         })
@@ -59,38 +58,9 @@ impl Known {
 
     fn may_pass(&self, predicate: &Predicate) -> bool {
         match predicate {
-            Predicate::IsNull => return self.null_count != Some(0),
-            _ if self.null_count == Some(self.rows) => return false,
-            _ => {}
-        }
-        match predicate {
-            Predicate::Compare(Comparison::Less, literal, _) => !self.min_is(literal, Ordering::is_ge),
-            Predicate::Compare(Comparison::LessOrEqual, literal, _) => !self.min_is(literal, Ordering::is_gt),
-            Predicate::Compare(Comparison::Greater, literal, _) => !self.max_is(literal, Ordering::is_le),
-            Predicate::Compare(Comparison::GreaterOrEqual, literal, _) => !self.max_is(literal, Ordering::is_lt),
-            Predicate::Compare(Comparison::Equal, literal, _) => self.may_hold(literal),
-            Predicate::Between { low, high, negated: false, .. } => {
-                !self.max_is(low, Ordering::is_lt) && !self.min_is(high, Ordering::is_gt)
-            }
-            Predicate::In { values, negated: false, .. } => values.iter().any(|value| self.may_hold(value)),
-            _ => true,
+            Predicate::IsNull => self.null_count != Some(0),
+            _ if self.null_count == Some(self.rows) => false,
+            _ => self.bounds.verdict(predicate) != Some(Verdict::None),
         }
     }
-
-    fn may_hold(&self, literal: &Scalar) -> bool {
-        !self.min_is(literal, Ordering::is_gt) && !self.max_is(literal, Ordering::is_lt)
-    }
-
-    fn min_is(&self, literal: &Scalar, is: fn(Ordering) -> bool) -> bool {
-        stands(self.min.as_ref(), literal, is)
-    }
-
-    fn max_is(&self, literal: &Scalar, is: fn(Ordering) -> bool) -> bool {
-        stands(self.max.as_ref(), literal, is)
-    }
-}
-
-/// False where a bound isn't known, or is of another kind than the literal.
-fn stands(bound: Option<&Scalar>, literal: &Scalar, is: fn(Ordering) -> bool) -> bool {
-    bound.and_then(|bound| bound.compare(literal, FloatOrder::default())).is_some_and(is)
 }

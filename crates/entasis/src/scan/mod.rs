@@ -41,7 +41,7 @@ pub use self::{
     literal::scalar_of,
     metrics::{ConditionMetrics, ScanMetrics},
     prepared::negated,
-    zones::{Verdict, verdict},
+    zones::{Bounds, Verdict, verdict},
 };
 use crate::{
     Projection, Reader, Strings,

@@ -62,7 +62,7 @@ pub fn verdict(predicate: &Predicate, zone: &Zone, rows: u64) -> Verdict {
     if of_nulls == Verdict::All {
         return Verdict::None;
     }
-    let values = Values::of(zone);
+    let values = Bounds { min: zone.min().map(scalar), max: zone.max().map(scalar) };
     let numbers_left = zone.null_count + zone.nan_count < rows;
     let of_numbers = if numbers_left { values.verdict(predicate) } else { None };
     let of_nans = (zone.nan_count > 0).then(|| of_nans(predicate));
@@ -94,10 +94,13 @@ fn of_nans(predicate: &Predicate) -> Verdict {
     Verdict::of(!minus && !plus, minus && plus)
 }
 
-/// Bounds of the values that are neither null nor NaN.
-struct Values {
-    min: Option<Scalar>,
-    max: Option<Scalar>,
+/// Bounds of values that are neither null nor NaN.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bounds {
+    /// No value is less; `None` if no such bound is known.
+    pub min: Option<Scalar>,
+    /// No value is greater; `None` if no such bound is known.
+    pub max: Option<Scalar>,
 }
 
 /// Where all values stand to a literal, as far as is known.
@@ -106,12 +109,9 @@ struct Standing {
     max: Option<Ordering>,
 }
 
-impl Values {
-    fn of(zone: &Zone) -> Self {
-        Self { min: zone.min().map(scalar), max: zone.max().map(scalar) }
-    }
-
-    fn verdict(&self, predicate: &Predicate) -> Option<Verdict> {
+impl Bounds {
+    /// What they tell of a predicate on the values; `None` if it asks for nulls.
+    pub fn verdict(&self, predicate: &Predicate) -> Option<Verdict> {
         let compare = |comparison, literal: &Scalar, order| self.compare(comparison, literal, order);
         Some(match predicate {
             Predicate::Compare(comparison, literal, order) => compare(*comparison, literal, *order),
