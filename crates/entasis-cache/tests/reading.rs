@@ -662,6 +662,106 @@ fn row_groups_fall_by_negations_and_patterns() {
     );
 }
 
+/// Rows fall with their pages, of 5,000 rows each, where Parquet has an index of them; as many vectors stay as have some of the others.
+#[test]
+fn pages_fall_by_statistics() {
+    let bytes = parquet(&table(7, 100_000), 100_000);
+    let whole = by_arrow(&bytes);
+    let store = store("t.parquet", bytes);
+    let cache = Cache::new(options(256 << 20)).unwrap();
+    let ask = |condition| {
+        let request = ParquetRequest { projection: Projection::of_columns([0, 3]), condition, ..Default::default() };
+        let (found, metrics) = read(&cache, &store, "t.parquet", &request);
+        assert_eq!(found, expected(&whole, &request));
+        assert_eq!(metrics.rows + metrics.rows_pruned, 100_000);
+        metrics
+    };
+    // Row r has the id 3 r.
+    let id = |comparison, row: i128| Condition::column(0, compare(comparison, Scalar::Int(3 * row)));
+    let cold = ask(id(Comparison::Less, 5_000));
+    assert_eq!((cold.rows, cold.cells_decoded, cold.rows_passed), (5 * 1_024, 2, 5_000), "no second piece");
+    let apart = Condition::Or(vec![id(Comparison::Less, 3), id(Comparison::Equal, 71_680)]);
+    assert_eq!(ask(apart.clone()).rows, 5 * 1_024 + 6 * 1_024, "the first page, and 70,000 to 75,000, both rounded");
+    let none = Condition::And(vec![apart.clone(), id(Comparison::Equal, 30_000)]);
+    assert_eq!(ask(none).rows, 0, "row groups can't tell, pages can");
+    assert_eq!(ask(Condition::Not(Box::new(apart.clone()))).rows, 100_000);
+    let number = Condition::column(1, compare(Comparison::Less, Scalar::Int(500)));
+    assert_eq!(ask(Condition::Or(vec![apart.clone(), number.clone()])).rows, 100_000, "one of them is everywhere");
+    let both = Condition::And(vec![number, apart]);
+    assert_eq!(ask(both.clone()).rows, 11 * 1_024);
+    while cache.transcode_one() {}
+    assert_eq!(ask(both).rows, 11 * 1_024, "of blocks as well");
+}
+
+/// Of a file of this machine the index of pages is decoded when rows are read, and kept; of another store's with the other metadata.
+#[test]
+fn the_index_of_pages_is_decoded_when_it_is_needed() {
+    let bytes = parquet(&table(8, 200_000), 200_000);
+    let folder = tempfile::tempdir().unwrap();
+    for (store, is_near) in [(near(folder.path(), &bytes), true), (store("t.parquet", bytes.clone()), false)] {
+        let cache = Cache::new(CacheOptions { ..options(256 << 20) }).unwrap();
+        let has_index = || {
+            let path = Path::from("t.parquet");
+            let file = block_on(ParquetFile::open(&cache, store.clone(), "memory://a", &path)).unwrap();
+            file.metadata().offset_index().is_some() && file.metadata().column_index().is_some()
+        };
+        assert_eq!(has_index(), !is_near);
+        let condition = |row: i128| Condition::column(0, compare(Comparison::Equal, Scalar::Int(3 * row)));
+        let ask = |condition| {
+            let request = ParquetRequest { condition, ..ParquetRequest::default() };
+            read(&cache, &store, "t.parquet", &request).1
+        };
+        assert_eq!(ask(condition(200_000)).row_groups_pruned, 1);
+        assert_eq!(has_index(), !is_near, "statistics of row groups were enough");
+        let metrics = ask(condition(100_000));
+        assert_eq!((metrics.rows_passed, metrics.rows), (1, 6 * 1_024));
+        assert!(has_index());
+        assert_eq!(ask(condition(10)).rows, 5 * 1_024);
+    }
+}
+
+/// What is asked of random pages' statistics lets no row fall that passes.
+#[test]
+fn rows_that_pass_are_in_pages_that_may() {
+    let mut random = Random(11);
+    for round in 0..12 {
+        let rows = 20_000 + random.below(60_000);
+        let mut number = random.below(1_000) as i64;
+        // Runs of numbers, nulls, and pages of nothing else.
+        let numbers: Int64Array = (0..rows)
+            .map(|row| {
+                number += (random.below(4_000) == 0) as i64 * (random.below(9) as i64 - 3);
+                (row / 5_000 % 3 != 1 && random.below(50) > 0).then_some(number)
+            })
+            .collect();
+        let texts = StringArray::from_iter(numbers.iter().map(|number| number.map(|number| format!("{number:05}"))));
+        let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as ArrayRef), ("b", Arc::new(texts) as _)]);
+        let bytes = parquet(&batch.unwrap(), rows);
+        let whole = by_arrow(&bytes);
+        let store = store("t.parquet", bytes);
+        let cache = Cache::new(options(256 << 20)).unwrap();
+        for _ in 0..12 {
+            let mut leaf = || {
+                let literal = number + random.below(40) as i64 - 20;
+                let comparison = Comparison::ALL[random.below(6)];
+                let scalar = match random.below(2) {
+                    0 => (0, Scalar::Int(literal.into())),
+                    _ => (1, Scalar::Bytes(format!("{literal:05}").into_bytes())),
+                };
+                match random.below(8) {
+                    0 => Condition::column(scalar.0, Predicate::IsNull),
+                    1 => Condition::Not(Box::new(Condition::column(scalar.0, compare(comparison, scalar.1)))),
+                    _ => Condition::column(scalar.0, compare(comparison, scalar.1)),
+                }
+            };
+            let condition = Condition::And(vec![leaf(), Condition::Or(vec![leaf(), leaf()])]);
+            let request = ParquetRequest { condition, ..ParquetRequest::default() };
+            let (found, _) = read(&cache, &store, "t.parquet", &request);
+            assert_eq!(found, expected(&whole, &request), "round {round}: {:?}", request.condition);
+        }
+    }
+}
+
 /// Row groups that are yet to come fall by what a condition has become, none twice.
 #[test]
 fn row_groups_fall_when_a_condition_becomes_stricter() {

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use arrow_schema::Schema;
 use entasis::scan::{Condition, Verdict, believed, negated, verdict};
 use entasis_encoding::{Comparison, Filter, FilterWork, FloatOrder, Physical, Predicate, Scalar, Selection};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::expression::PreparedExpression;
 use super::layout::Layout;
-use super::prune::may_pass;
+use super::prune::Statistics;
 use crate::{Cell, Error, Result};
 
 /// Cells that a read holds, by leaf and piece of one row group.
@@ -134,15 +133,32 @@ impl Prepared {
         Self::Leaf(Box::new(Leaf { number, column: None, predicate, physical: Physical::Bool, filter }))
     }
 
-    /// Whether rows of a row group may pass, as Parquet's statistics say.
-    pub fn may_pass(&self, metadata: &ParquetMetaData, row_group: usize, schema: &Schema) -> bool {
-        let may_pass = |condition: &Prepared| condition.may_pass(metadata, row_group, schema);
+    /// Whether rows of a row group may pass.
+    pub fn may_pass(&self, statistics: Statistics<'_>) -> bool {
+        let may_pass = |condition: &Prepared| condition.may_pass(statistics);
         match self {
             Prepared::Always(holds) => *holds,
             Prepared::And(conditions) => conditions.iter().all(may_pass),
             Prepared::Or(conditions) => conditions.iter().any(may_pass),
-            Prepared::Leaf(leaf) | Prepared::Unless(leaf, _) => leaf.may_pass(metadata, row_group, schema),
+            Prepared::Leaf(leaf) | Prepared::Unless(leaf, _) => leaf.may_pass(statistics),
             Prepared::Expression(_) => true,
+        }
+    }
+
+    /// The rows of a row group that may pass, as its pages' statistics tell; `None` if all may.
+    pub fn rows_left(&self, statistics: Statistics<'_>) -> Option<RowSelection> {
+        match self {
+            Prepared::Always(true) | Prepared::Expression(_) => None,
+            Prepared::Always(false) => Some(RowSelection::from(vec![RowSelector::skip(statistics.rows()?)])),
+            Prepared::And(conditions) => {
+                let each = conditions.iter().filter_map(|condition| condition.rows_left(statistics));
+                each.reduce(|left, right| left.intersection(&right))
+            }
+            Prepared::Or(conditions) => {
+                let each = conditions.iter().map(|condition| condition.rows_left(statistics));
+                each.collect::<Option<Vec<_>>>()?.into_iter().reduce(|left, right| left.union(&right))
+            }
+            Prepared::Leaf(leaf) | Prepared::Unless(leaf, _) => leaf.rows_left(statistics),
         }
     }
 
@@ -225,9 +241,12 @@ impl Prepared {
 }
 
 impl Leaf {
-    fn may_pass(&self, metadata: &ParquetMetaData, row_group: usize, schema: &Schema) -> bool {
-        let may = |column| may_pass(metadata, row_group, schema, column, &self.physical, &self.predicate);
-        self.column.is_none_or(may)
+    fn may_pass(&self, statistics: Statistics<'_>) -> bool {
+        self.column.is_none_or(|column| statistics.may_pass(column, &self.physical, &self.predicate))
+    }
+
+    fn rows_left(&self, statistics: Statistics<'_>) -> Option<RowSelection> {
+        statistics.rows_left(self.column?, &self.physical, &self.predicate)
     }
 
     /// By the statistics of the cell's blocks where they tell, else by their values.

@@ -10,10 +10,9 @@ use entasis_encoding::Physical;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::DecodeResult;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{
-    PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataPushDecoder, ParquetStatisticsPolicy,
-    RowGroupMetaData,
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataPushDecoder,
+    ParquetStatisticsPolicy, RowGroupMetaData,
 };
 
 use super::object::Object;
@@ -80,9 +79,8 @@ impl ParquetFile {
             None => {
                 let (metadata, whole) = read_metadata(&object, cache.whole_bytes()).await?;
                 check_places(&object, &metadata)?;
-                let metadata_bytes = metadata.memory_size() as u64;
-                let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
-                let source = Arc::new(Source::new(&object, metadata, metadata_bytes)?);
+                let lacks_page_index = !reads_page_index(&object, cache.whole_bytes()) && has_page_index(&metadata);
+                let source = Arc::new(Source::new(&object, Arc::new(metadata), lacks_page_index)?);
                 let gone = cache.footers().insert(&source, whole);
                 gone.iter().for_each(|version| cache.drop_pages(version));
                 // What was there of it before is of no use any more.
@@ -108,11 +106,37 @@ impl ParquetFile {
         if was != wanted {
             return Err(entasis::Error::Unsupported(format!("reading {own:?} as {schema:?}")).into());
         }
-        let options = ArrowReaderOptions::new().with_schema(schema);
-        let metadata = ArrowReaderMetadata::try_new(self.metadata().clone(), options)?;
-        let source = Source::new(&self.0.object, metadata, self.0.source.metadata_bytes)?;
+        Ok(self.with_source(Arc::new(self.0.source.with_schema(schema)?)))
+    }
+
+    /// The same file, with the index of its pages if it has one: not before rows are read, as what it takes to decode it is in vain where
+    /// statistics of row groups answer.
+    pub(super) async fn with_page_index(&self) -> Result<Self> {
+        let Inner { cache, object, source } = &*self.0;
+        if !source.lacks_page_index {
+            return Ok(self.clone());
+        }
+        // A statement of its own: the lock isn't held while the object is read.
+        let kept = cache.footers().get(object.version());
+        let found = match kept.filter(|kept| !kept.lacks_page_index) {
+            Some(kept) => kept,
+            None => {
+                let metadata = read_page_index(object, self.metadata()).await?;
+                let found = Arc::new(Source::new(object, Arc::new(metadata), false)?);
+                let gone = cache.footers().replace(&found);
+                gone.iter().for_each(|version| cache.drop_pages(version));
+                found
+            }
+        };
+        Ok(self.with_source(match &source.supplied {
+            Some(schema) => Arc::new(found.with_schema(schema.clone())?),
+            None => found,
+        }))
+    }
+
+    fn with_source(&self, source: Arc<Source>) -> Self {
         let Inner { cache, object, .. } = &*self.0;
-        Ok(Self(Arc::new(Inner { cache: cache.clone(), object: object.clone(), source: Arc::new(source) })))
+        Self(Arc::new(Inner { cache: cache.clone(), object: object.clone(), source }))
     }
 
     /// The version.
@@ -193,13 +217,38 @@ async fn read_metadata(object: &Object, whole_bytes: u64) -> Result<(ParquetMeta
     let options = ParquetMetaDataOptions::new()
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
+    let page_index = match reads_page_index(object, whole_bytes) {
+        true => PageIndexPolicy::Optional,
+        false => PageIndexPolicy::Skip,
+    };
     let mut decoder = ParquetMetaDataPushDecoder::try_new(size_bytes)?
         .with_metadata_options(Some(Arc::new(options)))
-        .with_page_index_policy(PageIndexPolicy::Optional);
+        .with_page_index_policy(page_index);
     decoder.push_range(tail, bytes)?;
+    Ok((decode(object, decoder).await?, whole))
+}
+
+/// Whether the index of pages is read with the other metadata: not where another request costs next to nothing.
+fn reads_page_index(object: &Object, whole_bytes: u64) -> bool {
+    object.size_bytes() <= whole_bytes || !object.is_near()
+}
+
+fn has_page_index(metadata: &ParquetMetaData) -> bool {
+    let has_index =
+        |chunk: &ColumnChunkMetaData| chunk.offset_index_offset().is_some() || chunk.column_index_offset().is_some();
+    metadata.row_groups().iter().any(|group| group.columns().iter().any(has_index))
+}
+
+/// Metadata that lack it with the index of pages.
+async fn read_page_index(object: &Object, metadata: &ParquetMetaData) -> Result<ParquetMetaData> {
+    let decoder = ParquetMetaDataPushDecoder::try_new_with_metadata(object.size_bytes(), metadata.clone())?;
+    decode(object, decoder.with_page_index_policy(PageIndexPolicy::Optional)).await
+}
+
+async fn decode(object: &Object, mut decoder: ParquetMetaDataPushDecoder) -> Result<ParquetMetaData> {
     loop {
         match decoder.try_decode()? {
-            DecodeResult::Data(metadata) => return Ok((metadata, whole)),
+            DecodeResult::Data(metadata) => return Ok(metadata),
             DecodeResult::NeedsData(ranges) => {
                 let fetched = object.fetch(&ranges).await?;
                 decoder.push_ranges(ranges, fetched)?;

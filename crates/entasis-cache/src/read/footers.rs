@@ -70,6 +70,14 @@ impl Footers {
         evicted
     }
 
+    /// Puts more metadata of a version in the place of what is there of it; of one that is gone nothing is taken in. As [`Self::insert`].
+    pub fn replace(&mut self, source: &Arc<Source>) -> Vec<Version> {
+        match self.keeps(&source.version) {
+            true => self.insert(source, None),
+            false => Vec::new(),
+        }
+    }
+
     /// All bytes of an object, if they are there: once.
     pub fn take_whole(&mut self, version: &Version) -> Option<Bytes> {
         let kept = self.kept.iter_mut().find(|kept| kept.source.version == *version)?;
@@ -106,8 +114,7 @@ mod tests {
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         let file = Bytes::from(writer.into_inner().unwrap());
-        let metadata = ArrowReaderMetadata::load(&file, Default::default()).unwrap();
-        let size_bytes = metadata.metadata().memory_size() as u64;
+        let metadata = ArrowReaderMetadata::load(&file, Default::default()).unwrap().metadata().clone();
         let meta = ObjectMeta {
             location: path.into(),
             last_modified: Default::default(),
@@ -116,7 +123,7 @@ mod tests {
             version: None,
         };
         let object = Object::found(Arc::new(InMemory::new()), "s3://a".into(), meta);
-        Arc::new(Source::new(&object, metadata, size_bytes).unwrap())
+        Arc::new(Source::new(&object, metadata, false).unwrap())
     }
 
     fn version(path: &str, tag: &str) -> Version {
@@ -136,6 +143,12 @@ mod tests {
         footers.insert(&source("x", "2"), None);
         assert!(footers.get(&version("x", "1")).is_none() && footers.get(&version("x", "2")).is_some());
         assert!(footers.get(&version("z", "1")).is_some());
+        assert_eq!(footers.used_bytes, 2 * each);
+        footers.replace(&source("y", "1"));
+        assert!(footers.get(&version("y", "1")).is_none(), "what is gone stays gone");
+        let more = source("x", "2");
+        footers.replace(&more);
+        assert!(footers.get(&version("x", "2")).is_some_and(|kept| Arc::ptr_eq(&kept, &more)));
         assert_eq!(footers.used_bytes, 2 * each);
         let mut none = Footers::new(each - 1);
         none.insert(&source("x", "1"), None);

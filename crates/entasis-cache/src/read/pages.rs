@@ -10,14 +10,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use arrow_array::{Array, ArrayRef, new_empty_array};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use entasis_encoding::Selection;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, RowSelection};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
-use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use super::layout::{Layout, Wanted};
 use super::object::Object;
@@ -29,18 +29,34 @@ use crate::{CELL_ROWS, Error, Result, Version};
 pub(crate) struct Source {
     pub version: Version,
     pub metadata: ArrowReaderMetadata,
+    /// The schema, if it is another one than the file's own.
+    pub supplied: Option<SchemaRef>,
     /// Bytes of Parquet's own metadata, as arrow-rs counts them.
     pub metadata_bytes: u64,
+    /// The object has an index of its pages that wasn't decoded.
+    pub lacks_page_index: bool,
     pub layout: Layout,
     /// Whether requests for it cost next to nothing.
     pub is_near: Arc<AtomicBool>,
 }
 
 impl Source {
-    pub fn new(object: &Object, metadata: ArrowReaderMetadata, metadata_bytes: u64) -> Result<Self> {
+    /// Of an object whose metadata these are, but for an index of its pages if it `lacks` one that there is.
+    pub fn new(object: &Object, metadata: Arc<ParquetMetaData>, lacks_page_index: bool) -> Result<Self> {
+        let metadata_bytes = metadata.memory_size() as u64;
+        let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
         let layout = Layout::new(metadata.schema())?;
         let (version, is_near) = (object.version().clone(), object.nearness().clone());
-        Ok(Self { version, metadata, metadata_bytes, layout, is_near })
+        Ok(Self { version, metadata, supplied: None, metadata_bytes, lacks_page_index, layout, is_near })
+    }
+
+    /// The same with a schema in the stead of its own.
+    pub fn with_schema(&self, schema: SchemaRef) -> Result<Self> {
+        let options = ArrowReaderOptions::new().with_schema(schema.clone());
+        let metadata = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options)?;
+        let layout = Layout::new(metadata.schema())?;
+        let (version, is_near) = (self.version.clone(), self.is_near.clone());
+        Ok(Self { version, metadata, supplied: Some(schema), layout, is_near, ..*self })
     }
 
     /// Rows of a row group.

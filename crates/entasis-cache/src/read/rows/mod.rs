@@ -17,6 +17,7 @@ use super::decode::Fetched;
 use super::file::ParquetFile;
 use super::layout::{Column, leaf_type};
 use super::pages::piece_rows;
+use super::prune::{RowsLeft, Statistics};
 use super::request::{ParquetRequest, ReadMetrics};
 use super::stream::{Deferred, Output, Stream};
 use crate::{CELL_ROWS, Cell, CellId, ColumnId, Result};
@@ -54,6 +55,8 @@ pub struct ParquetRows {
 struct Group {
     number: usize,
     rows: usize,
+    /// The rows that may pass, as its pages' statistics tell; `None` before that is known of the conditions.
+    rows_left: Option<RowsLeft>,
     /// The first piece that wasn't looked at.
     next: usize,
     /// Most pieces that are looked at together.
@@ -154,6 +157,7 @@ impl ParquetRows {
             if !group.deferred.is_empty() {
                 group.deferred = Deferred::All;
             }
+            group.rows_left = None;
         }
         Ok(())
     }
@@ -229,7 +233,10 @@ impl ParquetRows {
                 Some(group) => group,
                 None if self.left == Some(0) => return Ok(None),
                 None => match self.next_row_group() {
-                    Some(number) => self.begin(number)?,
+                    Some(number) => {
+                        self.file = self.file.with_page_index().await?;
+                        self.begin(number)?
+                    }
                     None => return Ok(None),
                 },
             };
@@ -248,14 +255,13 @@ impl ParquetRows {
     /// The next row group of which rows may pass, as far as the conditions are known by now.
     fn next_row_group(&mut self) -> Option<usize> {
         while let Some(number) = self.row_groups.pop_front() {
-            let (metadata, schema) = (self.file.metadata(), self.file.schema());
-            let may_pass = |conjunct: &Conjunct| conjunct.prepared().may_pass(metadata, number, schema);
-            if self.conjuncts.iter().all(may_pass) {
+            let statistics = self.statistics(number);
+            if self.conjuncts.iter().all(|conjunct| conjunct.prepared().may_pass(statistics)) {
                 return Some(number);
             }
-            let rows = metadata.row_group(number).num_rows();
+            let rows = statistics.rows();
             self.metrics.row_groups_pruned += 1;
-            self.metrics.rows_pruned += u64::try_from(rows).unwrap_or(0);
+            self.metrics.rows_pruned += rows.unwrap_or(0) as u64;
         }
         None
     }
@@ -280,7 +286,7 @@ impl ParquetRows {
         let fetched = Fetched::new(self.whole.clone());
         let (held, picked, passed) = (Held::new(), BTreeMap::new(), VecDeque::new());
         let (deferred, stream) = (Deferred::Some(Vec::new()), None);
-        Ok(Group { number, rows, next: 0, window, fetched, held, picked, passed, deferred, stream })
+        Ok(Group { number, rows, rows_left: None, next: 0, window, fetched, held, picked, passed, deferred, stream })
     }
 
     /// Finds the rows that pass of the next pieces, and holds what they need to come out: of one piece if all of it is in the cache, else of
@@ -296,9 +302,13 @@ impl ParquetRows {
         group.next = first + count;
         group.held.clear();
         group.picked.clear();
+        let left = group.rows_left.get_or_insert_with(|| self.rows_left(group.number));
         let mut selections: BTreeMap<usize, Selection> =
-            (first..first + count).map(|piece| (piece, Selection::all(piece_rows(group.rows, piece).len()))).collect();
-        self.metrics.rows += selections.values().map(|selection| selection.rows() as u64).sum::<u64>();
+            (first..first + count).map(|piece| (piece, left.of(piece_rows(group.rows, piece)))).collect();
+        for selection in selections.values() {
+            self.metrics.rows += selection.count() as u64;
+            self.metrics.rows_pruned += (selection.rows() - selection.count()) as u64;
+        }
         self.ask(group, &mut selections).await?;
         if let Some(left) = &mut self.left {
             for selection in selections.values_mut() {
@@ -404,6 +414,18 @@ impl ParquetRows {
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
         self.make_ready(&batch.map_err(entasis::Error::from)?);
         Ok(())
+    }
+
+    /// The rows of a row group that may pass, as far as the conditions are known by now.
+    fn rows_left(&self, row_group: usize) -> RowsLeft {
+        let statistics = self.statistics(row_group);
+        let each = self.conjuncts.iter().filter_map(|conjunct| conjunct.prepared().rows_left(statistics));
+        RowsLeft::new(each.reduce(|left, right| left.intersection(&right)))
+    }
+
+    /// What Parquet says of a row group.
+    fn statistics(&self, row_group: usize) -> Statistics<'_> {
+        Statistics { metadata: self.file.metadata(), schema: self.file.schema(), row_group }
     }
 
     fn id(&self, row_group: usize, leaf: usize, piece: usize) -> CellId {
