@@ -76,6 +76,12 @@ impl Version {
         Self::new(ObjectId::new(store, meta.location.clone()), stamp)
     }
 
+    /// Whether a store tells versions of an object apart: by an ETag, or by a time. Of an HTTP server without either, stores say 1970. What
+    /// such objects hold is never kept: one that was overwritten by as many bytes would be taken for what it was.
+    pub fn is_told(meta: &ObjectMeta) -> bool {
+        meta.e_tag.is_some() || meta.last_modified.timestamp() != 0
+    }
+
     /// The object.
     pub fn object(&self) -> &ObjectId {
         &self.0.object
@@ -149,5 +155,13 @@ mod tests {
         let again = Version::of("s3://a", &meta("t/x.parquet", Some("1"), 99, later));
         assert_eq!(again, versions[0], "an ETag says all");
         assert_eq!(again.to_string(), "s3://a/t/x.parquet (1)");
+    }
+
+    #[test]
+    fn neither_tag_nor_time_tells_nothing() {
+        let (never, noon) = ("1970-01-01T00:00:00Z", "2026-01-01T12:00:00Z");
+        let told = [(Some("1"), noon), (Some("1"), never), (None, noon), (None, never)]
+            .map(|(e_tag, modified)| Version::is_told(&meta("t/x.parquet", e_tag, 10, modified)));
+        assert_eq!(told, [true, true, true, false]);
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 
 use arrow_array::{cast::AsArray, types::Int64Type};
+use common::flaky::Flaky;
 use common::{Random, file, options};
 use entasis::scan::Condition;
 use entasis_cache::read::{ParquetFile, ParquetRequest, ParquetRows};
@@ -77,6 +78,16 @@ fn what_was_overwritten_shortened_or_deleted_is_never_answered_from_the_cache() 
         block_on(store.put(&Path::from("t.parquet"), b"no Parquet at all".to_vec().into())).unwrap();
         assert!(matches!(query(&cache, store, "x://", "t.parquet").unwrap_err(), Error::Damaged { .. }));
     }
+}
+
+#[test]
+fn versions_that_can_t_be_told_apart_are_refused() {
+    let store: Arc<dyn ObjectStore> = Arc::new(Flaky::mute(InMemory::new()));
+    let cache = Cache::new(options(64 << 20)).unwrap();
+    put(&store, "t.parquet", 1, 5_000);
+    let error = query(&cache, &store, "x://", "t.parquet").unwrap_err();
+    assert_eq!(error.kind(), entasis::ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("x:/t.parquet: caching what has neither an ETag nor a time"), "{error}");
 }
 
 #[test]

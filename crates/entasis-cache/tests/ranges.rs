@@ -145,6 +145,23 @@ fn what_was_overwritten_shortened_or_deleted_is_never_answered_from_the_cache() 
 }
 
 #[test]
+fn what_has_neither_tag_nor_time_is_never_kept() {
+    let store = Arc::new(Flaky::mute(InMemory::new()));
+    let cache = Cache::new(options(64 << 20)).unwrap();
+    let through = cached(&cache, &store, "x://");
+    for text in ["old bytes", "new bytes"] {
+        let path = Path::from("t");
+        block_on(store.put(&path, text.into())).unwrap();
+        assert_eq!(block_on(through.get_range(&path, 0..9)).unwrap(), text);
+        let object = CachedObject::new(&cache, store.clone(), "x://", block_on(store.head(&path)).unwrap());
+        assert_eq!(block_on(object.range(2..7)).unwrap(), text[2..7]);
+        assert_eq!(block_on(object.range(4..4)).unwrap(), "");
+        assert!(block_on(object.range(0..10)).is_err());
+    }
+    assert_eq!(cache.statistics().used_bytes, 0);
+}
+
+#[test]
 fn ranges_are_those_of_the_store() {
     let (_folder, stores) = stores();
     for store in stores {

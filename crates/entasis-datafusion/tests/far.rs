@@ -30,6 +30,7 @@ use datafusion::{
 use entasis::WriteOptions;
 use entasis_cache::{Cache, CacheOptions, DiskOptions, RANGES_LEAF};
 use futures::{StreamExt, stream::BoxStream};
+use parquet::{arrow::ArrowWriter, file::properties::WriterProperties};
 
 use common::*;
 
@@ -49,6 +50,8 @@ struct Store {
     has_no_tags: AtomicBool,
     /// Its clock stands still.
     has_no_clock: AtomicBool,
+    /// It sends no times, which is 1970 to who asks.
+    tells_no_time: AtomicBool,
     requests: Mutex<Requests>,
 }
 
@@ -59,8 +62,11 @@ impl Store {
 
     fn told(&self, meta: ObjectMeta) -> ObjectMeta {
         let e_tag = meta.e_tag.filter(|_| !self.has_no_tags.load(SeqCst));
-        let last_modified =
-            if self.has_no_clock.load(SeqCst) { "2026-01-01T00:00:00Z".parse().unwrap() } else { meta.last_modified };
+        let last_modified = match (self.tells_no_time.load(SeqCst), self.has_no_clock.load(SeqCst)) {
+            (true, _) => Default::default(),
+            (_, true) => "2026-01-01T00:00:00Z".parse().unwrap(),
+            _ => meta.last_modified,
+        };
         ObjectMeta { e_tag, last_modified, ..meta }
     }
 
@@ -110,8 +116,9 @@ impl ObjectStore for Store {
 
     fn list(&self, prefix: Option<&StorePath>) -> BoxStream<'static, Result<ObjectMeta>> {
         self.note(|requests| requests.lists += 1);
-        let (has_no_tags, has_no_clock) = (self.has_no_tags.load(SeqCst).into(), self.has_no_clock.load(SeqCst).into());
-        let like = Self { has_no_tags, has_no_clock, ..Self::default() };
+        let same = |flag: &AtomicBool| flag.load(SeqCst).into();
+        let (has_no_tags, has_no_clock) = (same(&self.has_no_tags), same(&self.has_no_clock));
+        let like = Self { has_no_tags, has_no_clock, tells_no_time: same(&self.tells_no_time), ..Self::default() };
         self.inner.list(prefix).map(move |found| Ok(like.told(found?))).boxed()
     }
 
@@ -133,10 +140,13 @@ fn file(generation: i64, ids: Range<i64>) -> Vec<u8> {
         ("n", Arc::new(Int64Array::from_iter_values(ids.clone().map(|id| (generation << 32) + mixed(id))))),
         ("t", Arc::new(StringArray::from_iter_values(ids.map(|id| format!("{generation}.{:x}", mixed(id * 7)))))),
     ];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    ent(&RecordBatch::try_from_iter(columns).unwrap())
+}
+
+fn ent(batch: &RecordBatch) -> Vec<u8> {
     let options = WriteOptions { row_group_rows: 70_000, ..WriteOptions::default() };
     let mut writer = entasis::Writer::new(Vec::new(), batch.schema(), options).unwrap();
-    writer.write(&batch).unwrap();
+    writer.write(batch).unwrap();
     writer.finish().unwrap().0
 }
 
@@ -301,6 +311,50 @@ async fn what_was_overwritten_is_read_anew() {
         assert!(try_text(&context, "SELECT sum(n) FROM t").await.is_ok_and(|found| !found.contains("90")));
         put(&store, "t.ent", file(1, 0..200_000)).await;
     }
+}
+
+/// HTTP servers may send neither ETags nor times: an object that is overwritten by as many bytes looks as it did.
+#[tokio::test]
+async fn what_has_neither_tag_nor_time_is_read_past_the_cache() {
+    let store = store().await;
+    store.has_no_tags.store(true, SeqCst);
+    store.tells_no_time.store(true, SeqCst);
+    let cache = cache(1 << 30);
+    let parquet = |batch: &RecordBatch| {
+        let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(batch).unwrap();
+        writer.into_inner().unwrap()
+    };
+    let write = async |generation: i64| {
+        let mixed = |row: i64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 40;
+        let numbers = Int64Array::from_iter_values((0..200_000).map(|row| (generation << 32) + mixed(row) as i64));
+        let batch = RecordBatch::try_from_iter([("n", Arc::new(numbers) as ArrayRef)]).unwrap();
+        for (path, bytes) in [("t.ent", ent(&batch)), ("t.parquet", parquet(&batch))] {
+            put(&store, path, bytes).await;
+        }
+        let size = async |path: &str| store.inner.head(&StorePath::from(path)).await.unwrap().size;
+        (size("t.ent").await, size("t.parquet").await)
+    };
+    let sizes = write(1).await;
+    let context = context(&store, "box", 2, Some(&cache)).await;
+    text(&context, "CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION 'mem://box/t.parquet'").await;
+    for generation in [1, 2, 1, 2] {
+        assert_eq!(write(generation).await, sizes, "nothing else tells them apart");
+        for table in ["t", "'mem://box/t.ent'", "p", "'mem://box/t.parquet'"] {
+            // By values; and by statistics, which would let rows fall.
+            for predicate in ["true".to_owned(), format!("n >= {}", generation << 32)] {
+                let query = format!("SELECT n >> 32, count(*) FROM {table} WHERE {predicate} GROUP BY 1");
+                assert_eq!(sorted_rows(&context, &query).await, [format!("|{generation}|200000|")], "{query}");
+            }
+            let few = format!("SELECT count(*) FROM {table} WHERE n < {}", generation << 32);
+            assert_eq!(sorted_rows(&context, &few).await, ["|0|"], "{table}");
+        }
+    }
+    assert_eq!(cache.statistics().used_bytes, 0);
+    assert!(plan(&context, "SELECT n FROM p").await.contains("file_type=parquet"));
+    store.tells_no_time.store(false, SeqCst);
+    assert!(plan(&context, "SELECT n FROM p").await.contains("file_type=cached parquet"));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::{Cache, CellId, ColumnId, Error, Fill, Lookup, Version};
 
 /// One version of an object, read through a cache page by page, as [`CachedStore`](super::CachedStore) reads those of a store: for who knows
 /// already which version there is, from a listing for instance. The store isn't asked for it again, whether or not it has ETags: every answer of
-/// the store has to be of that version. Cheap to clone.
+/// the store has to be of that version. Of one that has neither an ETag nor a time nothing is kept. Cheap to clone.
 #[derive(Clone)]
 pub struct CachedObject {
     cache: Cache,
@@ -53,6 +53,9 @@ impl CachedObject {
         if range.start > range.end || range.end > self.object.size_bytes() {
             let what = format!("bytes {range:?} of {}", self.object.size_bytes());
             return Err(Error::damaged(self.version(), what));
+        }
+        if !Version::is_told(self.meta()) {
+            return self.object.clone().fetch(&[range]).await;
         }
         let numbers = range.start / RANGE_PAGE_BYTES..range.end.div_ceil(RANGE_PAGE_BYTES);
         let pages = self.pages(numbers.map(|number| number as usize).collect()).await?;

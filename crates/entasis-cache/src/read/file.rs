@@ -72,6 +72,10 @@ impl ParquetFile {
     }
 
     async fn of(cache: &Cache, object: Object) -> Result<Self> {
+        if !Version::is_told(object.meta()) {
+            let what = format!("{}: caching what has neither an ETag nor a time", object.version().object());
+            return Err(entasis::Error::Unsupported(what).into());
+        }
         // A statement of its own: the lock isn't held while the store is asked.
         let kept = cache.footers().get(object.version());
         let (object, source) = match kept {

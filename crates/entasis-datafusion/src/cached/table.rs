@@ -70,7 +70,8 @@ impl CachedTable {
     }
 
     /// The plan with the cache's source instead of Parquet's; `None` where that one has to stay: encrypted files, timestamps of 96 bits as
-    /// something else than they are, columns that only Parquet's reader makes, and types that blocks can't hold.
+    /// something else than they are, columns that only Parquet's reader makes, types that blocks can't hold, and files whose versions can't be told
+    /// apart.
     async fn cached(&self, state: &dyn Session, plan: &dyn ExecutionPlan) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let config = plan.downcast_ref::<DataSourceExec>().map(|exec| exec.data_source());
         let Some(config) = config.and_then(|source| source.downcast_ref::<FileScanConfig>()) else { return Ok(None) };
@@ -85,6 +86,9 @@ impl CachedTable {
         let source = EntasisSource::with_files(parquet.table_schema().clone(), Files::Parquet(self.cache.clone()))
             .with_projection(projection.clone())
             .with_memory_pool(state.runtime_env().memory_pool.clone());
+        if forget_untold(state, config) {
+            return Ok(None);
+        }
         let mut config = config.clone();
         if state.config_options().execution.collect_statistics {
             self.collect_statistics(state, &mut config).await?;
@@ -130,6 +134,15 @@ impl CachedTable {
             FileScanConfigBuilder::from(config.clone()).with_file_groups(groups).with_statistics(statistics).build();
         Ok(())
     }
+}
+
+/// Whether some file's versions can't be told apart. What DataFusion remembers of such, by path, size and time, is forgotten.
+fn forget_untold(state: &dyn Session, config: &FileScanConfig) -> bool {
+    let metadata = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let files = config.file_groups.iter().flat_map(|group| group.files());
+    let untold: Vec<_> = files.map(|file| &file.object_meta).filter(|meta| !Version::is_told(meta)).collect();
+    untold.iter().for_each(|meta| drop(metadata.remove(&meta.location)));
+    !untold.is_empty()
 }
 
 #[async_trait]
