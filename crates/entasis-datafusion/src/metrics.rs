@@ -54,6 +54,8 @@ pub(crate) const READ: Counts<entasis_cache::read::ReadMetrics> = &[
     ("cells_found", |metrics| metrics.cells_found),
     ("cells_decoded", |metrics| metrics.cells_decoded),
     ("pieces_past_the_cache", |metrics| metrics.pieces_selected),
+    ("nanoseconds_asking", |metrics| metrics.asking_ns),
+    ("nanoseconds_decoding", |metrics| metrics.decoding_ns),
 ];
 
 impl<M: Clone + Default> Counters<M> {

@@ -27,6 +27,7 @@ pub(super) struct Work {
     pub filter: FilterWork,
     /// Rows that expressions were evaluated for.
     pub evaluated_rows: u64,
+    pub asking_ns: u64,
 }
 
 /// A condition in negation normal form.
@@ -337,7 +338,9 @@ impl Conjunct {
     pub fn apply(&mut self, held: &Held, piece: usize, selection: &mut Selection, work: &mut Work) -> Result<bool> {
         let (asked, evaluated, start) = (selection.count(), work.evaluated_rows, Instant::now());
         self.prepared.apply(held, piece, selection, work)?;
-        self.elapsed_ns += start.elapsed().as_nanos() as u64;
+        let elapsed_ns = start.elapsed().as_nanos() as u64;
+        self.elapsed_ns += elapsed_ns;
+        work.asking_ns += elapsed_ns;
         self.rows += asked as u64;
         self.rows_passed += selection.count() as u64;
         self.decodes = work.evaluated_rows > evaluated;

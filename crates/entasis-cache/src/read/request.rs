@@ -64,6 +64,10 @@ pub struct ReadMetrics {
     pub values_asked: u64,
     /// Rows that expressions were evaluated for.
     pub rows_evaluated: u64,
+    /// Nanoseconds in which conditions were asked, of threads that may have been interrupted.
+    pub asking_ns: u64,
+    /// Likewise, in which values were decoded or copied: for conditions, before these were asked, and for the output.
+    pub decoding_ns: u64,
     /// Bytes of Parquet that were asked of the store, metadata not counted.
     pub bytes_read: u64,
 }

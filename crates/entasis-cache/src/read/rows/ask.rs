@@ -35,7 +35,7 @@ impl ParquetRows {
             let due = if self.conjuncts[index].is_expression() { std::mem::take(&mut deferred) } else { Vec::new() };
             let _inside = self.file.0.cache.enter();
             for index in due.into_iter().chain([index]) {
-                self.ask_one(group, index, selections)?;
+                self.decoding(|rows| rows.ask_one(group, index, selections))?;
             }
         }
         group.deferred = Deferred::Some(deferred);
@@ -177,7 +177,8 @@ impl ParquetRows {
         match &group.deferred {
             Deferred::Some(numbers) => {
                 let _inside = self.file.0.cache.enter();
-                numbers.iter().try_for_each(|&index| self.ask_one(group, index, &mut selections))?;
+                let mut ask = |&index: &usize| self.decoding(|rows| rows.ask_one(group, index, &mut selections));
+                numbers.iter().try_for_each(&mut ask)?;
                 group.deferred = Deferred::Some(Vec::new());
             }
             Deferred::All => self.ask(group, &mut selections).await?,

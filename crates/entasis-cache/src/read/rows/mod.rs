@@ -5,6 +5,7 @@ mod hold;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
@@ -132,6 +133,7 @@ impl ParquetRows {
             values_compared: self.work.filter.compared_values,
             values_asked: self.work.filter.asked_values,
             rows_evaluated: self.work.evaluated_rows,
+            asking_ns: self.work.asking_ns,
             bytes_read: self.metrics.bytes_read + self.group.as_ref().map_or(0, |group| group.fetched.bytes_read),
             ..self.metrics
         }
@@ -211,12 +213,12 @@ impl ParquetRows {
             return Ok(false);
         }
         if let Some(mut stream) = group.stream.take() {
-            let is_left = self.step(&mut stream, &mut group.held)?;
+            let is_left = self.decoding(|rows| rows.step(&mut stream, &mut group.held))?;
             group.stream = is_left.then_some(stream);
         } else if let Some(stream) = self.stream_of(group)? {
             group.stream = Some(stream);
         } else if let Some((piece, selection)) = group.passed.pop_front() {
-            self.put_out(group, piece, selection)?;
+            self.decoding(|rows| rows.put_out(group, piece, selection))?;
         } else {
             return Ok(false);
         }
@@ -362,6 +364,15 @@ impl ParquetRows {
         let (source, deferred) = (&self.file.0.source, group.deferred.clone());
         let output = (&self.schema, self.batch_rows);
         Stream::new(source, &group.held, leaves, pieces, group.rows, deferred, output).map(Some)
+    }
+
+    /// Counts the time that something takes, but for what asking conditions takes in it, as that of decoding.
+    fn decoding<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let (start, asked_ns) = (Instant::now(), self.work.asking_ns);
+        let done = work(self);
+        let elapsed_ns = start.elapsed().as_nanos() as u64;
+        self.metrics.decoding_ns += elapsed_ns.saturating_sub(self.work.asking_ns - asked_ns);
+        done
     }
 
     /// Decodes the next rows of a stream. False after its last.

@@ -3,7 +3,9 @@
 mod ablation;
 mod cold;
 mod columns;
+mod curve;
 mod latency;
+mod parts;
 
 use std::fs;
 use std::path::PathBuf;
@@ -75,6 +77,14 @@ pub struct Arguments {
     /// Instead: what each query takes of the clock while threads transcode what those before it have touched, beside a cache that keeps arrays
     #[arg(long, conflicts_with = "ablation")]
     latency: bool,
+
+    /// Instead: each query again and again while what it touched is transcoded: its time by the clock, and what is held, over the seconds
+    #[arg(long, conflicts_with_all = ["ablation", "latency", "cold", "columns"])]
+    curve: bool,
+
+    /// Instead: where the CPU time of each query goes on warm caches: asking conditions, decoding and copying, all else
+    #[arg(long, conflicts_with_all = ["ablation", "latency", "cold", "columns", "curve"])]
+    parts: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -85,6 +95,8 @@ Examples:
   entasis bench cache hits/ clickbench.sql --cold --rounds 9
   entasis bench cache hits/ clickbench.sql --latency --rounds 4
   entasis bench cache hits/ clickbench.sql --columns --only 22,23
+  entasis bench cache hits/ clickbench.sql --curve --only 22
+  entasis bench cache hits/ clickbench.sql --parts --only 23
 
 JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\": {\"parquet\", \"parquet_pushdown\", \"parquet_first\",
   \"parquet_pushdown_first\", \"arrow_cold\", \"arrow\", \"cold\", \"warming\", \"warm\", \"limited\", \"transcoding\"}, \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"warm_ratio\", \"cold_ratio\"}],
@@ -96,7 +108,10 @@ JSON: {\"queries\": [{\"query\", \"sql\", \"rows\", \"answer\", \"cpu_seconds\":
   \"cold_ratio\"}], \"cold_geometric_mean\"}.
   With --columns: {\"columns\": [{\"table\", \"column\", \"cells\", \"bytes\": {\"parquet\", \"arrow\", \"blocks\"}, \"cpu_seconds\"}]}.
   With --latency: {\"queries\": [{\"query\", \"round\", \"answer\", \"queued_cells\", \"seconds\": {\"arrow\", \"entasis\"}}], \"arrow\": {\"median\", \"p99\",
-  \"most\"}, \"entasis\": {the same}, \"p99_ratio\", \"ratio_median\", \"ratio_p99\"}; the last two are of the ratios of single queries.";
+  \"most\"}, \"entasis\": {the same}, \"p99_ratio\", \"ratio_median\", \"ratio_p99\"}; the last two are of the ratios of single queries.
+  With --curve: {\"queries\": [{\"query\", \"sql\", \"answer\", \"arrow\": {\"seconds\", \"bytes\"}, \"steps\": [{\"at\", \"seconds\", \"bytes\", \"queued_cells\"}]}]}.
+  With --parts: {\"queries\": [{\"query\", \"sql\", \"answer\", \"cpu_seconds\": {\"parquet\", \"arrow\": {\"asking\", \"decoding\", \"rest\", \"total\"},
+  \"entasis\": {the same}}}]}; what is asked and decoded is told by the clock.";
 
 /// Memory that nothing here fills.
 const UNLIMITED_BYTES: u64 = 1 << 44;
@@ -146,6 +161,12 @@ pub fn run(arguments: &Arguments, report: &mut Report<'_>) -> Result<Exit, Failu
     }
     if arguments.cold {
         return cold::run(arguments, &queries, &systems, &plain[0], report);
+    }
+    if arguments.curve {
+        return curve::run(arguments, &queries, &systems, &plain[0], report);
+    }
+    if arguments.parts {
+        return parts::run(arguments, &queries, &systems, &plain, report);
     }
     if arguments.latency {
         return latency::run(arguments, &queries, &systems, &plain[0], report);

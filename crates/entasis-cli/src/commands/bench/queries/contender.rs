@@ -42,6 +42,9 @@ pub struct Run {
     pub planning: f64,
     pub wall: f64,
     pub bytes_read: u64,
+    /// Of a scan behind the cache: what asking its conditions took, and what decoding and copying values did.
+    pub asking: f64,
+    pub decoding: f64,
     pub batches: Vec<RecordBatch>,
 }
 
@@ -170,15 +173,16 @@ impl Contender {
         });
         let (cpu, wall) = (cpu_seconds() - begin_cpu, begin.elapsed().as_secs_f64());
         let (plan, planning, batches) = ran.map_err(|error: DataFusionError| failure(&error))?;
-        Ok(Run { cpu, planning, wall, bytes_read: bytes_read(&*plan), batches })
+        let seconds = |name| scanned(&*plan, name) as f64 / 1e9;
+        let (asking, decoding) = (seconds("nanoseconds_asking"), seconds("nanoseconds_decoding"));
+        Ok(Run { cpu, planning, wall, bytes_read: scanned(&*plan, "bytes_scanned"), asking, decoding, batches })
     }
 }
 
-/// What the scans below have read.
-fn bytes_read(plan: &dyn ExecutionPlan) -> u64 {
-    let own =
-        plan.metrics().and_then(|metrics| metrics.sum_by_name("bytes_scanned")).map_or(0, |value| value.as_usize());
-    own as u64 + plan.children().into_iter().map(|child| bytes_read(&**child)).sum::<u64>()
+/// The sum of a metric of the scans below.
+fn scanned(plan: &dyn ExecutionPlan, name: &str) -> u64 {
+    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |value| value.as_usize());
+    own as u64 + plan.children().into_iter().map(|child| scanned(&**child, name)).sum::<u64>()
 }
 
 /// The statements of a text.
