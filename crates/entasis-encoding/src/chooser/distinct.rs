@@ -49,8 +49,12 @@ impl Distinct {
                 if !few.may_be_more_than(limit) {
                     return distinct(strings, |_, string| xxh3_64(string), same_strings, few.least, limit);
                 }
-                let hashes: Vec<u64> = strings.iter().map(|string| xxh3_64(string)).collect();
-                let about = about_distinct(hashes.iter().copied(), few, limit)?;
+                let mut hashes: Vec<u64> = Vec::with_capacity(strings.len());
+                let hash = |string: &&[u8]| {
+                    hashes.push(xxh3_64(string));
+                    hashes[hashes.len() - 1]
+                };
+                let about = about_distinct(strings.iter().map(hash), few, limit)?;
                 distinct(strings, |row, _| hashes[row], same_strings, about, limit)
             }
             _ => None,

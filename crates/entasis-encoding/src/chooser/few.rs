@@ -11,6 +11,8 @@ use crate::{VECTOR_ROWS, with_lanes};
 const FREQUENT_TIMES: u32 = 16;
 /// One row of so many is looked at, and more of few.
 const FEW_OF_ROWS: usize = 64;
+/// The share of a few rows that is most of them.
+const MOST_SHARE: f64 = 0.75;
 /// No more rows are looked at: items of lists may be far more than a block has rows.
 const MOST_ROWS: usize = 4 * VECTOR_ROWS;
 /// How many distinct values there are, as a few rows show.
@@ -18,13 +20,15 @@ const MOST_ROWS: usize = 4 * VECTOR_ROWS;
 pub(crate) struct DistinctOfFew {
     /// Hardly fewer: twice what chance may hide is taken off.
     pub least: usize,
-    /// About so many, or more where some are more frequent than others.
+    /// About so many, or more where some are more frequent than others or come again only nearby.
     about: usize,
+    /// True where most of these rows differ: then the values may be far more than pairs tell.
+    mostly_differ: bool,
 }
 
 impl DistinctOfFew {
     /// Nothing is known where all rows are looked at as quickly.
-    pub const UNKNOWN: Self = Self { least: 0, about: 0 };
+    pub const UNKNOWN: Self = Self { least: 0, about: 0, mostly_differ: false };
 
     /// What a few rows of this column show.
     pub fn of(column: &Column<'_>) -> Self {
@@ -44,11 +48,11 @@ impl DistinctOfFew {
         let step = FEW_OF_ROWS.min(values.len() / VECTOR_ROWS).max(values.len().div_ceil(MOST_ROWS));
         let (distinct, far) = Self::by_pairs(values.iter().step_by(step).map(&hash).collect());
         if far.least <= distinct {
-            return Self { least: distinct, about: far.about };
+            return Self { least: distinct, ..far };
         }
         let middle = values.len() / 2 / VECTOR_ROWS * VECTOR_ROWS;
         let (_, near) = Self::by_pairs(values[middle..middle + VECTOR_ROWS].iter().map(&hash).collect());
-        Self { least: distinct.max(far.least.min(near.least)), about: far.about.min(near.about) }
+        Self { least: distinct.max(far.least.min(near.least)), ..far }
     }
 
     /// How many of these hashes are distinct, and what their pairs tell of all.
@@ -66,7 +70,8 @@ impl DistinctOfFew {
         }
         let pairs = (rows * rows.saturating_sub(1) / 2) as f64;
         let least = frequent + (pairs / (alike + 2.0 * f64::sqrt(alike) + 3.0)) as usize;
-        (distinct, Self { least, about: frequent + (pairs / (alike + 1.0)) as usize })
+        let about = frequent + (pairs / (alike + 1.0)) as usize;
+        (distinct, Self { least, about, mostly_differ: distinct as f64 > hashes.len() as f64 * MOST_SHARE })
     }
 
     /// True if the values of a column are plainly more than `limit`, when so many have been found in one row of `parts` at its beginning: of
@@ -80,13 +85,14 @@ impl DistinctOfFew {
 
     /// True unless a few rows show plainly fewer values than that: those that some rows have and most don't show in few of them.
     pub fn may_be_more_than(self, limit: usize) -> bool {
-        self.about * 8 > limit
+        self.about * 8 > limit || self.mostly_differ
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chooser::distinct::ODD;
     use crate::random::Random;
 
     fn of_few(values: &[u64]) -> DistinctOfFew {
@@ -106,6 +112,16 @@ mod tests {
             }
         }
         assert_eq!(of_few(&[1, 2, 3]), DistinctOfFew::UNKNOWN);
+    }
+
+    #[test]
+    fn what_recurs_nearby_alone_may_be_many() {
+        let in_runs: Vec<u64> = (0..65_536u64).map(|row| (row / 32).wrapping_mul(ODD)).collect();
+        let in_places: Vec<u64> = (0..65_536u64).map(|row| (row / 32 * 16 + row % 16).wrapping_mul(ODD)).collect();
+        let few: Vec<u64> = (0..65_536u64).map(|row| (row * row % 101).wrapping_mul(ODD)).collect();
+        assert!(of_few(&in_runs).may_be_more_than(2000));
+        assert!(of_few(&in_places).may_be_more_than(32_000));
+        assert!(!of_few(&few).may_be_more_than(2000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Statistics;
 use super::statistics::Lessons;
-use crate::encodings::{Encoding, plain::Plain, strings::Strings};
+use crate::encodings::{Encoding, dictionary::Dictionary, plain::Plain, strings::Strings};
 
 /// Blocks after which the chooser looks at everything again.
 pub(super) const FRESH_BLOCKS: usize = 4;
@@ -11,6 +11,8 @@ pub(super) const FRESH_BLOCKS: usize = 4;
 /// far fewer, another one may promise fewer still.
 const LEAST: f64 = 0.85;
 const MOST: f64 = 1.05;
+/// So many bytes more say nothing: those of a node itself weigh more in fewer rows.
+const LITTLE_BYTES: f64 = 64.0;
 /// By how much what is measured of the values may change, up or down.
 const LIKENESS: f64 = 1.15;
 
@@ -66,9 +68,40 @@ impl Hint {
 
     /// Whether values are like those that this was chosen for, and so many bytes, price included, about what was promised then. Where
     /// values were left as they are, that says nothing: anything may do better.
-    pub(super) fn holds(&self, priced_bytes: f64, statistics: &Statistics<'_>) -> bool {
+    ///
+    /// A dictionary may promise far fewer where it shares values with blocks before: no other encoding does so for that.
+    pub(super) fn holds(&self, priced_bytes: f64, statistics: &Statistics<'_>, shares_values: bool) -> bool {
         let was_encoded = ![Plain.id(), Strings.id()].contains(&self.encoding);
-        let ratio = priced_bytes / (self.bytes_per_row * statistics.rows as f64).max(1e-9);
-        was_encoded && (LEAST..=MOST).contains(&ratio) && self.likeness.is_like(Likeness::of(statistics))
+        let expected_bytes = self.bytes_per_row * statistics.rows as f64;
+        let least = if shares_values && self.encoding == Dictionary.id() { 0.0 } else { LEAST };
+        let is_as_expected = (expected_bytes * least..=expected_bytes * MOST + LITTLE_BYTES).contains(&priced_bytes);
+        was_encoded && is_as_expected && self.likeness.is_like(Likeness::of(statistics))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fixed;
+    use crate::values::{Column, Lanes, Values};
+
+    #[test]
+    fn a_hint_holds_for_about_as_many_bytes() {
+        let values: Vec<u32> = (0..10_000).map(|row| row * 7919 % 1009).collect();
+        let column =
+            Column { rows: values.len(), validity: None, values: Values::Fixed(Fixed::U32, Lanes::L32(&values)) };
+        let statistics = Statistics::new(&column);
+        let hint = |encoding: &dyn Encoding| Hint {
+            encoding: encoding.id(),
+            bytes_per_row: 1.0,
+            likeness: Likeness::of(&statistics),
+            lessons: Lessons::default(),
+            children: Vec::new(),
+        };
+        let holds = |priced_bytes, shares_values| hint(&Dictionary).holds(priced_bytes, &statistics, shares_values);
+        assert!(holds(10_000.0, false) && holds(8600.0, false) && holds(10_560.0, false));
+        assert!(!holds(8400.0, false) && !holds(10_600.0, true));
+        assert!(holds(4000.0, true), "values that other blocks have cost nothing");
+        assert!(!hint(&Plain).holds(10_000.0, &statistics, true));
     }
 }

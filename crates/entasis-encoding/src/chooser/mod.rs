@@ -9,7 +9,7 @@ pub(crate) mod frequent;
 pub(crate) mod hints;
 pub(crate) mod options;
 pub(crate) mod prices;
-mod promised;
+pub(crate) mod promised;
 pub(crate) mod shared;
 pub(crate) mod sorted;
 pub(crate) mod statistics;
@@ -67,8 +67,10 @@ pub(crate) struct Encoder<'e> {
     best_bytes: f64,
     /// What was chosen for the same node of the block before.
     hint: Option<&'e Hint>,
-    /// The hint that holds: its children are those of this node.
+    /// The hint whose encoding is taken: its children are those of this node.
     followed: Option<&'e Hint>,
+    /// Bytes and price that the encoding of a hint that doesn't hold promises.
+    promised: Option<(f64, &'static dyn Encoding)>,
     /// True where hints are followed whatever they promise.
     obeys: bool,
     /// What the parent learned of strings, and whether it is of these very strings or of some that they are like.
@@ -102,6 +104,7 @@ impl<'e> Encoder<'e> {
             best_bytes: f64::MAX,
             hint: None,
             followed: None,
+            promised: None,
             obeys: false,
             heard: None,
             learned: None,
@@ -202,7 +205,8 @@ impl<'e> Encoder<'e> {
                 return Ok(node);
             }
             for (priced_bytes, encoding) in candidates {
-                self.followed = None;
+                // What doesn't hold for a node may hold for its children.
+                self.followed = self.hint.filter(|hint| hint.encoding == encoding.id());
                 if let Some(node) = self.attempt(encoding, priced_bytes / statistics.rows.max(1) as f64, statistics)? {
                     return Ok(node);
                 }
@@ -219,13 +223,19 @@ impl<'e> Encoder<'e> {
         is_allowed: bool,
         most_effort: Effort,
     ) -> Vec<(f64, &'static dyn Encoding)> {
-        let mut candidates: Vec<(f64, &dyn Encoding)> = Vec::new();
+        // What the hint's encoding promises is known, and that others have to promise less.
+        let promised = self.promised.take().filter(|(_, encoding)| is_allowed == self.options.allows(*encoding));
+        let mut candidates: Vec<(f64, &dyn Encoding)> = promised.into_iter().collect();
+        let asked_before = promised.map(|(_, encoding)| encoding.id());
+        self.best_bytes = promised.map_or(self.best_bytes, |(bytes, _)| self.best_bytes.min(bytes));
         for effort in Effort::ALL.into_iter().filter(|effort| *effort <= most_effort) {
-            // What takes so little can't be beaten by much.
-            if self.best_bytes <= ENOUGH_BYTES {
+            // What takes so little can't be beaten by much; but what is only promised may turn out not to hold the values.
+            if self.best_bytes <= ENOUGH_BYTES && (asked_before.is_none() || effort > Effort::Little) {
                 break;
             }
-            let asked = REGISTRY.into_iter().filter(|encoding| encoding.effort() == effort);
+            let asked = REGISTRY
+                .into_iter()
+                .filter(|encoding| encoding.effort() == effort && Some(encoding.id()) != asked_before);
             for encoding in asked.filter(|encoding| self.options.allows(*encoding) == is_allowed) {
                 if let Some(bytes) = encoding.predicted_bytes(statistics, self) {
                     let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows, bytes);
@@ -259,11 +269,11 @@ impl<'e> Encoder<'e> {
         let Some(encoding) = by_id(hint.encoding) else { return Ok(None) };
         self.best_bytes = f64::MAX;
         if !self.obeys {
-            if let Some(strings) = statistics.strings() {
-                strings.hear(&hint.lessons);
-            }
+            statistics.hear(&hint.lessons);
             let Some(bytes) = encoding.predicted_bytes(statistics, self) else { return Ok(None) };
-            if !hint.holds(bytes + self.price_bytes(encoding, statistics.rows, bytes), statistics) {
+            let priced_bytes = bytes + self.price_bytes(encoding, statistics.rows, bytes);
+            if !hint.holds(priced_bytes, statistics, self.shares_values()) {
+                self.promised = Some((priced_bytes, encoding));
                 return Ok(None);
             }
         }
@@ -290,8 +300,8 @@ impl<'e> Encoder<'e> {
             trace.note(self, statistics, encoding.id());
         }
         let encoded = self.encode_traced(encoding, statistics);
-        if let (Some(learned), Some(strings)) = (&mut self.learned, statistics.strings()) {
-            learned.lessons = strings.lessons();
+        if let Some(learned) = &mut self.learned {
+            learned.lessons = statistics.lessons();
         }
         encoded
     }

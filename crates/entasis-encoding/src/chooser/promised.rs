@@ -10,9 +10,34 @@ const MARGIN: f64 = 1.1;
 /// The share of the bits that numbers of a sample's values have, above which hardly one comes again.
 const ALL_DIFFERENT: f64 = 0.95;
 
+/// How often values recur in a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recurrence {
+    /// The entropy of a value.
+    bits: f64,
+    /// What that is where nearly all differ: then a sample says no more.
+    different_bits: f64,
+}
+
+impl Recurrence {
+    pub fn of<T: PackedLane>(vectors: &[Vec<T>]) -> Self {
+        let words: Vec<u64> = vectors.iter().flatten().map(|value| value.to_u64()).collect();
+        let different_bits = ALL_DIFFERENT * (words.len().max(1) as f64).log2();
+        Self { bits: entropy_bits(&words), different_bits }
+    }
+}
+
 impl Encoder<'_> {
-    /// Bytes that `vectors`, which an encoding makes of the sample of these lanes, promise to take as a child: `packed` or, where they
-    /// recur so often that it may be fewer than that and than the best so far, what the child's own encodings promise.
+    /// Whether some of the sample of these lanes, of which an encoding makes `packed_bits` a value, recurs so often that a child may take
+    /// fewer than those and than the best so far.
+    pub fn may_promise_less(&self, statistics: &Statistics<'_>, recurrence: Recurrence, packed_bits: f64) -> bool {
+        let best_bits = self.best_bytes() * 8.0 / statistics.rows.max(1) as f64;
+        let enough_bits = recurrence.different_bits.min(RECURRING * packed_bits.min(best_bits));
+        self.may_cascade_below(1) && recurrence.bits <= enough_bits
+    }
+
+    /// Bytes that `vectors`, which an encoding makes of the sample of these lanes, promise to take as a child: `packed`, or what the child's
+    /// own encodings promise. For those of which [`Self::may_promise_less`] holds.
     pub fn promised_for<T: PackedLane + LaneAccess>(
         &self,
         statistics: &Statistics<'_>,
@@ -20,15 +45,8 @@ impl Encoder<'_> {
         vectors: &[Vec<T>],
         packed: f64,
     ) -> f64 {
-        let Some(lanes) = statistics.lanes().filter(|_| self.may_cascade_below(1)) else { return packed };
+        let Some(lanes) = statistics.lanes() else { return packed };
         let rows: usize = vectors.iter().map(Vec::len).sum();
-        let words: Vec<u64> = vectors.iter().step_by(2).flatten().map(|value| value.to_u64()).collect();
-        let packed_bits = packed.min(self.best_bytes() / lanes.scale()) * 8.0 / rows.max(1) as f64;
-        // Of values that are nearly all different, a sample says no more than that.
-        let different_bits = ALL_DIFFERENT * (words.len().max(1) as f64).log2();
-        if entropy_bits(&words) > different_bits.min(RECURRING * packed_bits) {
-            return packed;
-        }
         // All runs tell whether the sample has its share of them: within runs values cost least.
         let sampled_runs: usize = lanes.sample::<T>().into_iter().map(simd::count_runs).sum();
         let runs = statistics.run_count().unwrap_or(statistics.rows) as f64;

@@ -99,6 +99,7 @@ impl<'a> Statistics<'a> {
                     packed_bytes: OnceCell::new(),
                     decimals: OnceCell::new(),
                     serial: OnceCell::new(),
+                    heard: OnceCell::new(),
                 }),
                 None,
             ),
@@ -219,6 +220,34 @@ impl<'a> Statistics<'a> {
         })
     }
 
+    /// Bytes that a value takes by itself, about.
+    pub fn most_value_bytes(&self) -> f64 {
+        match (&self.lanes, &self.strings) {
+            (Some(lanes), _) => lanes.value_bits() / 8.0,
+            (_, Some(strings)) => strings.total_bytes as f64 / self.rows.max(1) as f64 + 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// What was learned here, of strings or of lanes as text, for values that may be like these.
+    pub(super) fn lessons(&self) -> Lessons {
+        let of_text = |lanes: &LaneStatistics<'_>| Some(lanes.serial.get()?.as_ref()?.lessons.clone());
+        match &self.strings {
+            Some(strings) => strings.lessons(),
+            None => self.lanes.as_ref().and_then(of_text).unwrap_or_default(),
+        }
+    }
+
+    /// Tells what was learned of other values: see [`StringStatistics::hear`].
+    pub(super) fn hear(&self, lessons: &Lessons) {
+        if let Some(strings) = &self.strings {
+            strings.hear(lessons);
+        }
+        if let Some(lanes) = &self.lanes {
+            let _ = lanes.heard.set(lessons.clone());
+        }
+    }
+
     /// The distinct values; `None` if they are too many for a dictionary.
     pub fn distinct_values(&self) -> Option<&Distinct> {
         self.distinct_at_most(most_distinct(self.rows))
@@ -262,6 +291,8 @@ pub(crate) struct LaneStatistics<'a> {
     packed_bytes: OnceCell<Option<f64>>,
     decimals: OnceCell<Option<Decimals>>,
     serial: OnceCell<Option<AsText>>,
+    /// What was learned of the text of lanes that may be like these.
+    heard: OnceCell<Lessons>,
 }
 
 /// Lanes as text, a string for each vector.
@@ -342,6 +373,10 @@ impl<'a> LaneStatistics<'a> {
             let serial = SerialLanes::of(self.fixed, self.lanes)?;
             let strings = serial.strings();
             let text = StringStatistics::new(&strings);
+            if let Some(heard) = self.heard.get() {
+                text.hear(heard);
+            }
+            let as_symbols_may_win = as_symbols_may_win && text.learns_symbols_of(best_bytes);
             // Symbols that phrases alone need are learned when those give hope.
             let most_bytes = if as_symbols_may_win { text.symbol_bytes().min(best_bytes) } else { best_bytes };
             let as_phrases = if as_phrases_may_win { text.phrase_bytes(most_bytes) } else { None };
@@ -505,10 +540,19 @@ struct Trained {
     ratio: f64,
 }
 
+impl Trained {
+    /// The same table for other strings of which it leaves so much, if that is nearly as little.
+    fn if_as_good(&self, ratio: f64) -> Option<Self> {
+        (ratio <= self.ratio * NEARLY_AS_WELL).then(|| Self { table: self.table.clone(), ratio })
+    }
+}
+
 /// What was learned from the strings of one node, for those of the next block or of a child.
 #[derive(Clone, Default)]
 pub(crate) struct Lessons {
     symbols: Option<Trained>,
+    /// Symbols of the rests behind what each string shares with the one before.
+    rests: Option<Trained>,
     /// The text, and the bytes that one byte of strings took by it.
     phrases: Option<(Arc<PhraseText>, f64)>,
 }
@@ -553,15 +597,24 @@ impl<'a> StringStatistics<'a> {
     /// `None` where they are too few for that, `about_bytes` all together.
     pub fn rest_ratio(&self, about_bytes: usize, rest: impl Fn(usize) -> &'a [u8]) -> Option<f64> {
         if self.rest_symbols.get().is_none() {
-            let (table, ratio) = SymbolTable::train_picked(self.strings.len(), about_bytes, rest)?;
-            let _ = self.rest_symbols.set(Trained { table: Arc::new(table), ratio });
+            let count = self.strings.len();
+            let heard = self.heard.get().and_then(|heard| heard.rests.as_ref());
+            let learned = heard.and_then(|heard| heard.if_as_good(heard.table.ratio_picked(count, &rest)));
+            let trained = match learned {
+                Some(learned) => learned,
+                None => {
+                    let (table, ratio) = SymbolTable::train_picked(count, about_bytes, rest)?;
+                    Trained { table: Arc::new(table), ratio }
+                }
+            };
+            let _ = self.rest_symbols.set(trained);
         }
         self.rest_symbols.get().map(|trained| trained.ratio)
     }
 
     /// What was learned of the rests: then no symbols of the strings are worth learning.
     pub(super) fn rest_lessons(&self) -> Option<Lessons> {
-        self.rest_symbols.get().map(|trained| Lessons { symbols: Some(trained.clone()), phrases: None })
+        self.rest_symbols.get().map(|trained| Lessons { symbols: Some(trained.clone()), ..Lessons::default() })
     }
 
     /// True where symbols of the rests are known to do better than symbols of the strings.
@@ -577,16 +630,33 @@ impl<'a> StringStatistics<'a> {
 
     fn trained(&self) -> &Trained {
         self.symbols.get_or_init(|| {
-            if let Some(Trained { table, ratio: before }) = self.heard.get().and_then(|heard| heard.symbols.as_ref()) {
+            self.heard_symbols().unwrap_or_else(|| {
+                let table = Arc::new(SymbolTable::train(self.strings));
                 let ratio = table.ratio(self.strings);
-                if ratio <= before * NEARLY_AS_WELL {
-                    return Trained { table: table.clone(), ratio };
-                }
-            }
-            let table = Arc::new(SymbolTable::train(self.strings));
-            let ratio = table.ratio(self.strings);
-            Trained { table, ratio }
+                Trained { table, ratio }
+            })
         })
+    }
+
+    /// Symbols of other strings, if they do nearly as well here.
+    fn heard_symbols(&self) -> Option<Trained> {
+        let heard = self.heard.get()?.symbols.as_ref()?;
+        heard.if_as_good(heard.table.ratio(self.strings))
+    }
+
+    /// Learns symbols, if that isn't done; false where it shows on the way that they would plainly take more bytes than that.
+    fn learns_symbols_of(&self, most_bytes: f64) -> bool {
+        if self.symbols.get().is_none() && self.total_bytes >= SYMBOLS_MIN_BYTES {
+            let learn = || {
+                let most_ratio = most_bytes / self.total_bytes as f64;
+                let table = Arc::new(SymbolTable::train_unless_more(self.strings, most_ratio)?);
+                let ratio = table.ratio(self.strings);
+                Some(Trained { table, ratio })
+            };
+            let Some(trained) = self.heard_symbols().or_else(learn) else { return false };
+            let _ = self.symbols.set(trained);
+        }
+        true
     }
 
     /// The text that the strings have in common, if they are long enough to have one.
@@ -658,7 +728,8 @@ impl<'a> StringStatistics<'a> {
     pub(super) fn lessons(&self) -> Lessons {
         let phrases = self.phrases.get().and_then(Option::as_ref);
         let per_byte = |(text, bytes): &(Arc<PhraseText>, f64)| (text.clone(), bytes / self.total_bytes.max(1) as f64);
-        Lessons { symbols: self.symbols.get().cloned(), phrases: phrases.map(per_byte) }
+        let (symbols, rests) = (self.symbols.get().cloned(), self.rest_symbols.get().cloned());
+        Lessons { symbols, rests, phrases: phrases.map(per_byte) }
     }
 
     /// Takes over what was learned of these very strings.

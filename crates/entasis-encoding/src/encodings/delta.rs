@@ -12,12 +12,16 @@ use super::bitpack::{plan, read_lane_entries, write_lane_entries};
 use super::node::{Node, Opening, grains, lanes_mut, vectors_of};
 use crate::block::body::Body;
 use crate::block::head::EncodedNode;
+use crate::chooser::promised::Recurrence;
 use crate::chooser::{Encoder, Statistics};
 use crate::error::Result;
 use crate::values::{Column, Decoded, LaneAccess, Values};
 use crate::{Fixed, Lanes, PackedLane, Physical, VECTOR_ROWS, simd, with_packed_lane_of};
 
 pub(crate) struct Delta;
+
+/// Half of a sample that promises so many times the best so far isn't looked at further.
+const HOPELESS: f64 = 1.2;
 
 impl Encoding for Delta {
     fn id(&self) -> u8 {
@@ -34,11 +38,34 @@ impl Encoding for Delta {
             return None;
         }
         with_packed_lane_of!(lanes.fixed, T => {
-            let vectors: Vec<Vec<T>> = lanes.sample::<T>().into_iter().map(differences).collect();
-            let packed: f64 = vectors.iter().map(|vector| plan(vector, true).size_bytes()).sum();
-            let size = encoder.promised_for(statistics, lanes.fixed.to_signed(), &vectors, packed);
-            let firsts = statistics.rows.div_ceil(VECTOR_ROWS) * lanes.fixed.size_bytes();
-            Some(size * lanes.scale() + 16.0 + firsts as f64)
+            let sample = lanes.sample::<T>();
+            let packed_bytes = |vectors: &[Vec<T>]| vectors.iter().map(|vector| plan(vector, true).size_bytes()).sum::<f64>();
+            let predicted = |bytes: f64, rows: usize| {
+                let firsts = statistics.rows.div_ceil(VECTOR_ROWS) * lanes.fixed.size_bytes();
+                bytes * statistics.rows as f64 / rows.max(1) as f64 + 16.0 + firsts as f64
+            };
+            // Half of the sample shows where there is no hope.
+            let mut vectors: Vec<Vec<T>> = sample.iter().step_by(2).map(|vector| differences(vector)).collect();
+            let rows: usize = vectors.iter().map(Vec::len).sum();
+            let mut packed = packed_bytes(&vectors);
+            let recurrence = Recurrence::of(&vectors);
+            let may_promise_less = |packed: f64, rows: usize| {
+                encoder.may_promise_less(statistics, recurrence, packed * 8.0 / rows.max(1) as f64)
+            };
+            if predicted(packed, rows) > encoder.best_bytes() * HOPELESS && !may_promise_less(packed, rows) {
+                return Some(predicted(packed, rows));
+            }
+            // In the order of the column: neighbours are packed together.
+            for index in (1..sample.len()).step_by(2) {
+                vectors.insert(index, differences(sample[index]));
+                packed += packed_bytes(&vectors[index..=index]);
+            }
+            let rows = vectors.iter().map(Vec::len).sum();
+            let bytes = match may_promise_less(packed, rows) {
+                true => encoder.promised_for(statistics, lanes.fixed.to_signed(), &vectors, packed),
+                false => packed,
+            };
+            Some(predicted(bytes, rows))
         }, None)
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Dictionary;
 const SHARED: u8 = 1;
 /// What nodes take beside codes and values, about.
 const NODE_BYTES: f64 = 40.0;
+/// The share of the codes' bytes below which it isn't asked how much less the values take than by themselves.
+const LITTLE_SHARE: f64 = 0.01;
 
 /// The most up to `limit` for which `fits` holds, as it does for all that are fewer; 0 where it doesn't hold for 1.
 fn most_that(fits: impl Fn(usize) -> bool, limit: usize) -> usize {
@@ -91,9 +93,15 @@ impl Encoding for Dictionary {
         let distinct = values.first_rows.len();
         let fresh = encoder.fresh_values(statistics);
         let code_bits = f64::from(usize::BITS - distinct.saturating_sub(1).leading_zeros());
+        let code_bytes = code_bytes(statistics, encoder, distinct)?;
+        let stored = fresh.unwrap_or(distinct) as f64;
+        // Where hardly a value isn't shared, it doesn't matter what values take.
+        let most_bytes = stored * statistics.most_value_bytes();
+        let is_little = most_bytes <= code_bytes * LITTLE_SHARE;
         let value_bytes = match (statistics.lanes(), statistics.strings()) {
             // Codes no narrower than the values are: the dictionary would come on top.
             (Some(lanes), _) if code_bits + HARDLY_NARROWER_BITS > lanes.value_bits() => return None,
+            _ if is_little => return Some(code_bytes + most_bytes + NODE_BYTES),
             // The values by themselves: of all rows most may have one that costs little.
             (Some(lanes), _) => {
                 let promised =
@@ -108,7 +116,7 @@ impl Encoding for Dictionary {
             }
             (None, None) => return None,
         };
-        Some(code_bytes(statistics, encoder, distinct)? + fresh.unwrap_or(distinct) as f64 * value_bytes + NODE_BYTES)
+        Some(code_bytes + stored * value_bytes + NODE_BYTES)
     }
 
     fn effort(&self) -> Effort {

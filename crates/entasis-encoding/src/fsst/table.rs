@@ -40,6 +40,11 @@ impl SymbolTable {
         train::train(strings)
     }
 
+    /// As [`Self::train`]; `None` where it shows early that [`Self::ratio`] would plainly be more than `most_ratio`.
+    pub(crate) fn train_unless_more(strings: &[&[u8]], most_ratio: f64) -> Option<Self> {
+        train::train_unless_more(strings, most_ratio)
+    }
+
     /// As [`Self::train`], and what [`Self::ratio`] then gives, for so many strings that are made when they are looked at; `None` unless
     /// these are plainly some of more: of `about_bytes`.
     pub fn train_picked<'a>(
@@ -75,6 +80,11 @@ impl SymbolTable {
     /// Encoded bytes per byte of such strings, as a sample of them shows.
     pub fn ratio(&self, strings: &[&[u8]]) -> f64 {
         train::ratio(self, strings)
+    }
+
+    /// As [`Self::ratio`], for strings that are made when they are looked at, of more bytes than a sample has.
+    pub(crate) fn ratio_picked<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> f64 {
+        train::ratio_picked(self, count, string)
     }
 
     /// Lends an encoder that uses these symbols, in memory that the thread keeps for the next; `visit` may not ask for another.

@@ -74,6 +74,33 @@ fn training_is_reproducible() {
 }
 
 #[test]
+fn training_is_given_up_only_where_symbols_leave_plainly_more() {
+    let nibbles = |step| {
+        let numbers = crate::simd::test_values::random(12).take(40_000);
+        numbers.enumerate().map(|(row, number)| (number % 16) as u8 * u8::from(row % step == 0)).collect::<Vec<u8>>()
+    };
+    let (random, sparse, text) = (nibbles(1), nibbles(5), text(5000));
+    // Where symbols of a few bytes leave about as little as they can, longer ones may do far better.
+    let inputs: [(Vec<&[u8]>, bool); 3] = [
+        (random.chunks(1024).collect(), true),
+        (sparse.chunks(1024).collect(), false),
+        (text.iter().map(String::as_bytes).collect(), false),
+    ];
+    for (strings, is_given_up) in inputs {
+        let bytes = |table: &SymbolTable| {
+            let mut bytes = Vec::new();
+            table.to_bytes(&mut bytes);
+            bytes
+        };
+        let table = SymbolTable::train(&strings);
+        let ratio = table.ratio(&strings);
+        let patient = SymbolTable::train_unless_more(&strings, ratio).map(|table| bytes(&table));
+        assert_eq!(patient, Some(bytes(&table)), "{ratio}");
+        assert_eq!(SymbolTable::train_unless_more(&strings, ratio / 3.0).is_none(), is_given_up, "{ratio}");
+    }
+}
+
+#[test]
 fn hard_inputs_come_back() {
     let random: Vec<u8> = crate::simd::test_values::random(3).map(|number| number as u8).take(40_000).collect();
     let inputs: [Vec<&[u8]>; 6] = [

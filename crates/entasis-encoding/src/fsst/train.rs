@@ -16,6 +16,13 @@ const PIECE_BYTES: usize = 512;
 /// Eighths of the sample that each round encodes: early rounds only find where symbols begin.
 const ROUNDS: [usize; 3] = [2, 4, 8];
 
+/// Symbols that a round encodes with have at most so many bytes: each round joins two.
+const ROUND_MOST_BYTES: [f64; 3] = [1.0, 2.0, 4.0];
+/// Where they leave little more than symbols of that length can at least, longer ones may leave far less.
+const ABOUT_LEAST: f64 = 1.2;
+/// Else the symbols of the last round leave no less of what those that a round encodes with do, nearly always.
+const LAST_ROUND_LEAVES: [f64; 3] = [0.0, 0.45, 0.77];
+
 /// The fraction 2^64 / φ, whose multiples spread evenly over 2^64 (Knuth, TAOCP 3, §6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -40,15 +47,26 @@ impl Symbol {
 }
 
 pub(super) fn train(strings: &[&[u8]]) -> SymbolTable {
-    TRAINER.with_borrow_mut(|trainer| trainer.train(&sample(strings, TRAINING)))
+    TRAINER.with_borrow_mut(|trainer| trainer.train(&sample(strings, TRAINING), f64::MAX)).expect("any ratio will do")
+}
+
+/// As [`train`]; `None` where it shows on the way that [`ratio`] would plainly be more than `most_ratio`.
+pub(super) fn train_unless_more(strings: &[&[u8]], most_ratio: f64) -> Option<SymbolTable> {
+    TRAINER.with_borrow_mut(|trainer| trainer.train(&sample(strings, TRAINING), most_ratio))
 }
 
 /// As [`train`], and what [`ratio`] then gives, for so many strings that are made when they are picked; they have more than
 /// [`SAMPLE_BYTES`].
 pub(super) fn train_picked<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> (SymbolTable, f64) {
-    let table = TRAINER.with_borrow_mut(|trainer| trainer.train(&picked(count, &string, TRAINING)));
-    let ratio = sample_ratio(&table, &picked(count, &string, TRIAL));
+    let trained = TRAINER.with_borrow_mut(|trainer| trainer.train(&picked(count, &string, TRAINING), f64::MAX));
+    let table = trained.expect("any ratio will do");
+    let ratio = ratio_picked(&table, count, string);
     (table, ratio)
+}
+
+/// As [`ratio`], for strings as [`train_picked`] picks them.
+pub(super) fn ratio_picked<'a>(table: &SymbolTable, count: usize, string: impl Fn(usize) -> &'a [u8]) -> f64 {
+    sample_ratio(table, &picked(count, &string, TRIAL))
 }
 
 /// Encoded bytes per byte of such strings, as a sample shows.
@@ -94,15 +112,20 @@ struct Trainer {
 }
 
 impl Trainer {
-    fn train(&mut self, sample: &[&[u8]]) -> SymbolTable {
+    /// The table; `None` where the symbols of a round show that those of the last will plainly leave more than `most_ratio` of the bytes.
+    fn train(&mut self, sample: &[&[u8]], most_ratio: f64) -> Option<SymbolTable> {
         let mut symbols = Vec::new();
-        for eighths in ROUNDS {
+        for (round, eighths) in ROUNDS.into_iter().enumerate() {
             self.encoder.reset(&table_of(&symbols));
             self.counts.clear();
             self.codes.clear();
             self.ends.clear();
             let pieces = &sample[..(sample.len() * eighths).div_ceil(8)];
             self.encoder.encode_many(pieces, &mut self.codes, &mut self.ends);
+            let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+            if is_hopeless(round, self.codes.len() as f64 / bytes.max(1) as f64, most_ratio) {
+                return None;
+            }
             let mut start = 0;
             for &end in &self.ends {
                 self.counts.add(&symbols, &self.codes[start..end as usize]);
@@ -110,8 +133,13 @@ impl Trainer {
             }
             symbols = self.counts.best(&symbols);
         }
-        table_of(&symbols)
+        Some(table_of(&symbols))
     }
+}
+
+/// True if symbols with which a round encodes, which leave so much, show that those of the last will plainly leave more than `most_ratio`.
+fn is_hopeless(round: usize, ratio: f64, most_ratio: f64) -> bool {
+    ratio * ROUND_MOST_BYTES[round] > ABOUT_LEAST && ratio * LAST_ROUND_LEAVES[round] > most_ratio
 }
 
 fn table_of(symbols: &[Symbol]) -> SymbolTable {
