@@ -120,7 +120,8 @@ impl ParquetFile {
         if !source.lacks_page_index {
             return Ok(self.clone());
         }
-        // A statement of its own: the lock isn't held while the object is read.
+        // One decodes it; who waited finds it. What is kept is asked in a statement of its own: its lock isn't held meanwhile.
+        let _decoding = source.page_index.lock().await;
         let kept = cache.footers().get(object.version());
         let found = match kept.filter(|kept| !kept.lacks_page_index) {
             Some(kept) => kept,

@@ -13,6 +13,7 @@ use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use entasis_encoding::Selection;
+use futures::lock::Mutex;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowSelection};
@@ -35,6 +36,8 @@ pub(crate) struct Source {
     pub metadata_bytes: u64,
     /// The object has an index of its pages that wasn't decoded.
     pub lacks_page_index: bool,
+    /// Held by who decodes it.
+    pub page_index: Arc<Mutex<()>>,
     pub layout: Layout,
     /// Whether requests for it cost next to nothing.
     pub is_near: Arc<AtomicBool>,
@@ -47,7 +50,8 @@ impl Source {
         let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
         let layout = Layout::new(metadata.schema())?;
         let (version, is_near) = (object.version().clone(), object.nearness().clone());
-        Ok(Self { version, metadata, supplied: None, metadata_bytes, lacks_page_index, layout, is_near })
+        let page_index = Arc::default();
+        Ok(Self { version, metadata, supplied: None, metadata_bytes, lacks_page_index, page_index, layout, is_near })
     }
 
     /// The same with a schema in the stead of its own.
@@ -55,8 +59,8 @@ impl Source {
         let options = ArrowReaderOptions::new().with_schema(schema.clone());
         let metadata = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options)?;
         let layout = Layout::new(metadata.schema())?;
-        let (version, is_near) = (self.version.clone(), self.is_near.clone());
-        Ok(Self { version, metadata, supplied: Some(schema), layout, is_near, ..*self })
+        let (version, is_near, page_index) = (self.version.clone(), self.is_near.clone(), self.page_index.clone());
+        Ok(Self { version, metadata, supplied: Some(schema), layout, is_near, page_index, ..*self })
     }
 
     /// Rows of a row group.
