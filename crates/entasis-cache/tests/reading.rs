@@ -10,164 +10,29 @@ mod example;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StructArray,
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray,
     cast::AsArray,
     types::{Int32Type, Int64Type},
 };
-use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
-use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
+use common::tables::{
+    by_arrow, compare, expected, filtered, mask, near, parquet, parquet_with, read, store, table, value,
+};
 use common::{Random, options};
-use entasis::scan::{Condition, Expression, scalar_of};
+use entasis::scan::{Condition, Expression};
 use entasis::{Projection, Selected};
-use entasis_cache::read::{ParquetFile, ParquetRequest, ReadMetrics};
+use entasis_cache::read::{ParquetFile, ParquetRequest};
 use entasis_cache::{Arrival, CELL_OVERHEAD_BYTES, CELL_ROWS, Cache, CacheOptions};
-use entasis_encoding::{Comparison, FloatOrder, Like, Predicate, Scalar};
+use entasis_encoding::{Comparison, Like, Predicate, Scalar};
 use futures::executor::block_on;
-use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression::SNAPPY;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
-
-/// A table with nulls, strings, lists, and structs in structs.
-fn table(seed: u64, rows: usize) -> RecordBatch {
-    let mut random = Random(seed);
-    let mut nulls = |percent: usize| -> NullBuffer { (0..rows).map(|_| random.below(100) >= percent).collect() };
-    let (few, many, outer, inner) = (nulls(5), nulls(60), nulls(10), nulls(20));
-    let mut number = || random.below(1_000);
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row * 3)));
-    let numbers: Vec<i32> = (0..rows).map(|_| number() as i32).collect();
-    let numbers: ArrayRef = Arc::new(Int32Array::new(numbers.into(), Some(few)));
-    let floats: Vec<f64> = (0..rows).map(|_| number() as f64 / 8.0).collect();
-    let floats: ArrayRef = Arc::new(Float64Array::new(floats.into(), Some(many)));
-    let texts: ArrayRef = Arc::new(StringArray::from_iter((0..rows).map(|row| {
-        let number = number();
-        (number % 9 > 0).then(|| format!("/page/{}?{}", number % 40, row / 1_000))
-    })));
-    let lists = (0..rows).map(|_| {
-        let number = number();
-        (number % 5 > 0).then(|| (0..number % 4).map(|item| (item != 2).then_some(item as i32)).collect::<Vec<_>>())
-    });
-    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
-    let flags: ArrayRef = Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(number() % 10 == 0))));
-    let field = |name: &str, array: &ArrayRef| Field::new(name, array.data_type().clone(), true);
-    let inner_fields = Fields::from(vec![field("x", &numbers), field("t", &texts)]);
-    let nested: ArrayRef = Arc::new(StructArray::new(inner_fields, vec![numbers.clone(), texts.clone()], Some(inner)));
-    let outer_fields = Fields::from(vec![field("flag", &flags), field("inner", &nested), field("y", &floats)]);
-    let nested: ArrayRef =
-        Arc::new(StructArray::new(outer_fields, vec![flags.clone(), nested, floats.clone()], Some(outer)));
-    let columns = [("id", ids), ("n", numbers), ("f", floats), ("t", texts), ("l", lists), ("s", nested), ("b", flags)];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()
-}
-
-fn parquet(batch: &RecordBatch, row_group_rows: usize) -> Vec<u8> {
-    parquet_with(WriterProperties::builder(), batch, row_group_rows)
-}
-
-fn parquet_with(builder: WriterPropertiesBuilder, batch: &RecordBatch, row_group_rows: usize) -> Vec<u8> {
-    let properties = builder
-        .set_max_row_group_row_count(Some(row_group_rows))
-        .set_data_page_row_count_limit(5_000)
-        .set_write_batch_size(1_000)
-        .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
-    writer.write(batch).unwrap();
-    writer.into_inner().unwrap()
-}
-
-fn by_arrow(bytes: &[u8]) -> RecordBatch {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).unwrap().build().unwrap();
-    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
-    concat_batches(&batches[0].schema(), &batches).unwrap()
-}
-
-/// A store with one object.
-fn store(path: &str, bytes: Vec<u8>) -> Arc<dyn ObjectStore> {
-    let store = InMemory::new();
-    block_on(store.put(&Path::from(path), bytes.into())).unwrap();
-    Arc::new(store)
-}
-
-/// A store of files with one object.
-fn near(folder: &std::path::Path, bytes: &[u8]) -> Arc<dyn ObjectStore> {
-    std::fs::write(folder.join("t.parquet"), bytes).unwrap();
-    Arc::new(LocalFileSystem::new_with_prefix(folder).unwrap())
-}
-
-fn read(
-    cache: &Cache,
-    store: &Arc<dyn ObjectStore>,
-    path: &str,
-    request: &ParquetRequest,
-) -> (RecordBatch, ReadMetrics) {
-    block_on(async {
-        let file = ParquetFile::open(cache, store.clone(), "memory://a", &Path::from(path)).await.unwrap();
-        let mut rows = file.read(request).unwrap();
-        let mut batches = Vec::new();
-        while let Some(batch) = rows.next().await.unwrap() {
-            assert!(batch.num_rows() > 0 && batch.num_rows() <= entasis_cache::CELL_ROWS);
-            batches.push(batch);
-        }
-        (concat_batches(rows.schema(), &batches).unwrap(), rows.metrics())
-    })
-}
-
-/// The value of a column, or of a field of a struct, in one row; where a struct is null, so are its fields.
-fn value(batch: &RecordBatch, path: &[usize], row: usize) -> Option<Scalar> {
-    let mut array = batch.column(path[0]).clone();
-    for &field in &path[1..] {
-        if array.is_null(row) {
-            return None;
-        }
-        array = array.as_struct().column(field).clone();
-    }
-    scalar_of(&array.slice(row, 1))
-}
-
-/// Whether a condition is true of a row, or false; neither of nulls.
-fn holds(batch: &RecordBatch, condition: &Condition, row: usize) -> Option<bool> {
-    let each = |conditions: &[Condition]| conditions.iter().map(|one| holds(batch, one, row)).collect::<Vec<_>>();
-    match condition {
-        Condition::Always(holds) => Some(*holds),
-        Condition::Column { path, predicate } => {
-            let value = value(batch, path, row);
-            let is_known = value.is_some() || matches!(predicate, Predicate::IsNull | Predicate::IsNotNull);
-            is_known.then(|| predicate.holds(value.as_ref()))
-        }
-        Condition::Not(condition) => holds(batch, condition, row).map(|holds| !holds),
-        Condition::And(conditions) => {
-            let each = each(conditions);
-            if each.contains(&Some(false)) {
-                Some(false)
-            } else {
-                each.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
-            }
-        }
-        Condition::Or(conditions) => {
-            let each = each(conditions);
-            if each.contains(&Some(true)) {
-                Some(true)
-            } else {
-                each.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
-            }
-        }
-        Condition::Expression(expression) => {
-            let one = batch.slice(row, 1);
-            let columns: Vec<usize> =
-                expression.projection().selected().unwrap().iter().map(|one| one.column).collect();
-            let found = expression.evaluate(&one.project(&columns).unwrap()).unwrap();
-            found.is_valid(0).then(|| found.value(0))
-        }
-    }
-}
+use parquet::file::properties::WriterProperties;
 
 /// Rows whose string has an odd length; with a number before it, whether both are odd or both aren't.
 #[derive(Debug)]
@@ -205,27 +70,6 @@ impl Expression for Fussy {
         }
         Ok(numbers.iter().map(|number| number.map(|number| number % 2 == 0)).collect())
     }
-}
-
-/// The rows of which a condition is true by definition.
-fn mask(batch: &RecordBatch, condition: &Condition) -> BooleanArray {
-    (0..batch.num_rows()).map(|row| holds(batch, condition, row)).collect()
-}
-
-fn expected(batch: &RecordBatch, request: &ParquetRequest) -> RecordBatch {
-    filtered(batch, &mask(batch, &request.condition), request)
-}
-
-fn filtered(batch: &RecordBatch, mask: &BooleanArray, request: &ParquetRequest) -> RecordBatch {
-    let projection: Vec<usize> = match request.projection.selected() {
-        Some(selected) => selected.iter().map(|one| one.column).collect(),
-        None => (0..batch.num_columns()).collect(),
-    };
-    filter_record_batch(&batch.project(&projection).unwrap(), mask).unwrap()
-}
-
-fn compare(comparison: Comparison, literal: Scalar) -> Predicate {
-    Predicate::Compare(comparison, literal, FloatOrder::default())
 }
 
 fn requests() -> Vec<ParquetRequest> {
@@ -595,199 +439,6 @@ fn columns_are_decoded_once_and_only_as_far_as_needed() {
     let (_, warm) = read(&cache, &store, "t.parquet", &request);
     assert_eq!((warm.cells_decoded, warm.cells_found, warm.pieces_selected), (0, 4, 0));
     assert_eq!(warm.bytes_read, 0);
-}
-
-#[test]
-fn row_groups_fall_by_statistics() {
-    let bytes = parquet(&table(6, 10_000), 1_000);
-    let store = store("t.parquet", bytes);
-    let cache = Cache::new(options(256 << 20)).unwrap();
-    let pruned = |predicate| {
-        let (projection, condition) = (Projection::of_columns([0]), Condition::column(0, predicate));
-        let request = ParquetRequest { projection, condition, ..ParquetRequest::default() };
-        read(&cache, &store, "t.parquet", &request).1.row_groups_pruned
-    };
-    // Row group g has the ids from 3,000 g to 3,000 g + 2,997.
-    let number = |comparison, literal| compare(comparison, Scalar::Int(literal));
-    assert_eq!(pruned(number(Comparison::Less, 6_000)), 8);
-    assert_eq!(pruned(number(Comparison::LessOrEqual, 6_000)), 7);
-    assert_eq!(pruned(number(Comparison::Greater, 26_997)), 9);
-    assert_eq!(pruned(number(Comparison::GreaterOrEqual, 26_997)), 8);
-    assert_eq!(pruned(number(Comparison::Equal, 4_500)), 9);
-    assert_eq!(pruned(number(Comparison::NotEqual, 4_500)), 0);
-    assert_eq!(pruned(Predicate::IsNull), 10);
-    assert_eq!(pruned(Predicate::IsNotNull), 0);
-    let order = FloatOrder::default();
-    let values = vec![Scalar::Int(1), Scalar::Int(9_001), Scalar::Int(1_000_000)];
-    assert_eq!(pruned(Predicate::In { values: values.clone(), negated: false, order }), 8);
-    assert_eq!(pruned(Predicate::In { values, negated: true, order }), 0);
-    let (low, high) = (Scalar::Int(2_998), Scalar::Int(6_000));
-    assert_eq!(pruned(Predicate::Between { low, high, negated: false, order }), 8);
-}
-
-/// Row groups of a single value, and of values that begin alike, fall by negations, and by patterns.
-#[test]
-fn row_groups_fall_by_negations_and_patterns() {
-    let rows = 10_000;
-    let numbers = Int32Array::from_iter((0..rows).map(|row| (row % 1_000 > 0).then_some(row / 1_000 / 5)));
-    let texts = StringArray::from_iter_values((0..rows).map(|row| format!("/{}/{row}", row / 1_000)));
-    let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as ArrayRef), ("b", Arc::new(texts) as _)]);
-    let bytes = parquet(&batch.unwrap(), 1_000);
-    let whole = by_arrow(&bytes);
-    let store = store("t.parquet", bytes);
-    let cache = Cache::new(options(256 << 20)).unwrap();
-    let pruned = |column, predicate| {
-        let (projection, condition) = (Projection::of_columns([0, 1]), Condition::column(column, predicate));
-        let request = ParquetRequest { projection, condition, ..ParquetRequest::default() };
-        let (found, metrics) = read(&cache, &store, "t.parquet", &request);
-        assert_eq!(found, expected(&whole, &request));
-        metrics.row_groups_pruned
-    };
-    // The first five row groups have zeros, the others ones, nulls among both.
-    let order = FloatOrder::default();
-    assert_eq!(pruned(0, compare(Comparison::NotEqual, Scalar::Int(0))), 5);
-    assert_eq!(pruned(0, compare(Comparison::NotEqual, Scalar::Int(2))), 0);
-    let among = |values: &[i128]| values.iter().copied().map(Scalar::Int).collect();
-    assert_eq!(pruned(0, Predicate::In { values: among(&[1, 7]), negated: true, order }), 5);
-    assert_eq!(pruned(0, Predicate::In { values: among(&[0, 1]), negated: true, order }), 10);
-    let outside = |low, high| {
-        let (low, high) = (Scalar::Int(low), Scalar::Int(high));
-        Predicate::Between { low, high, negated: true, order }
-    };
-    assert_eq!((pruned(0, outside(-1, 0)), pruned(0, outside(0, 1)), pruned(0, outside(2, 3))), (5, 10, 0));
-    let like = |pattern: &str, negated| Predicate::Like(Like { pattern: pattern.into(), escape: None, negated });
-    assert_eq!(
-        (pruned(1, like("/3/31%", false)), pruned(1, like("%/1", false)), pruned(1, like("/3%", true))),
-        (9, 0, 0)
-    );
-}
-
-/// Rows fall with their pages, of 5,000 rows each, where Parquet has an index of them; as many vectors stay as have some of the others.
-#[test]
-fn pages_fall_by_statistics() {
-    let bytes = parquet(&table(7, 100_000), 100_000);
-    let whole = by_arrow(&bytes);
-    let store = store("t.parquet", bytes);
-    let cache = Cache::new(options(256 << 20)).unwrap();
-    let ask = |condition| {
-        let request = ParquetRequest { projection: Projection::of_columns([0, 3]), condition, ..Default::default() };
-        let (found, metrics) = read(&cache, &store, "t.parquet", &request);
-        assert_eq!(found, expected(&whole, &request));
-        assert_eq!(metrics.rows + metrics.rows_pruned, 100_000);
-        metrics
-    };
-    // Row r has the id 3 r.
-    let id = |comparison, row: i128| Condition::column(0, compare(comparison, Scalar::Int(3 * row)));
-    let cold = ask(id(Comparison::Less, 5_000));
-    assert_eq!((cold.rows, cold.cells_decoded, cold.rows_passed), (5 * 1_024, 2, 5_000), "no second piece");
-    let apart = Condition::Or(vec![id(Comparison::Less, 3), id(Comparison::Equal, 71_680)]);
-    assert_eq!(ask(apart.clone()).rows, 5 * 1_024 + 6 * 1_024, "the first page, and 70,000 to 75,000, both rounded");
-    let none = Condition::And(vec![apart.clone(), id(Comparison::Equal, 30_000)]);
-    assert_eq!(ask(none).rows, 0, "row groups can't tell, pages can");
-    assert_eq!(ask(Condition::Not(Box::new(apart.clone()))).rows, 100_000);
-    let number = Condition::column(1, compare(Comparison::Less, Scalar::Int(500)));
-    assert_eq!(ask(Condition::Or(vec![apart.clone(), number.clone()])).rows, 100_000, "one of them is everywhere");
-    let both = Condition::And(vec![number, apart]);
-    assert_eq!(ask(both.clone()).rows, 11 * 1_024);
-    while cache.transcode_one() {}
-    assert_eq!(ask(both).rows, 11 * 1_024, "of blocks as well");
-}
-
-/// Of a file of this machine the index of pages is decoded when rows are read, and kept; of another store's with the other metadata.
-#[test]
-fn the_index_of_pages_is_decoded_when_it_is_needed() {
-    let bytes = parquet(&table(8, 200_000), 200_000);
-    let folder = tempfile::tempdir().unwrap();
-    for (store, is_near) in [(near(folder.path(), &bytes), true), (store("t.parquet", bytes.clone()), false)] {
-        let cache = Cache::new(CacheOptions { ..options(256 << 20) }).unwrap();
-        let has_index = || {
-            let path = Path::from("t.parquet");
-            let file = block_on(ParquetFile::open(&cache, store.clone(), "memory://a", &path)).unwrap();
-            file.metadata().offset_index().is_some() && file.metadata().column_index().is_some()
-        };
-        assert_eq!(has_index(), !is_near);
-        let condition = |row: i128| Condition::column(0, compare(Comparison::Equal, Scalar::Int(3 * row)));
-        let ask = |condition| {
-            let request = ParquetRequest { condition, ..ParquetRequest::default() };
-            read(&cache, &store, "t.parquet", &request).1
-        };
-        assert_eq!(ask(condition(200_000)).row_groups_pruned, 1);
-        assert_eq!(has_index(), !is_near, "statistics of row groups were enough");
-        // Several begin at the same time; one decodes it.
-        std::thread::scope(|scope| {
-            let threads = [(); 4].map(|()| scope.spawn(|| ask(condition(100_000))));
-            for metrics in threads.map(|thread| thread.join().unwrap()) {
-                assert_eq!((metrics.rows_passed, metrics.rows), (1, 6 * 1_024));
-            }
-        });
-        assert!(has_index());
-        assert_eq!(ask(condition(10)).rows, 5 * 1_024);
-    }
-}
-
-/// What is asked of random pages' statistics lets no row fall that passes.
-#[test]
-fn rows_that_pass_are_in_pages_that_may() {
-    let mut random = Random(11);
-    for round in 0..12 {
-        let rows = 20_000 + random.below(60_000);
-        let mut number = random.below(1_000) as i64;
-        // Runs of numbers, nulls, and pages of nothing else.
-        let numbers: Int64Array = (0..rows)
-            .map(|row| {
-                number += (random.below(4_000) == 0) as i64 * (random.below(9) as i64 - 3);
-                (row / 5_000 % 3 != 1 && random.below(50) > 0).then_some(number)
-            })
-            .collect();
-        let texts = StringArray::from_iter(numbers.iter().map(|number| number.map(|number| format!("{number:05}"))));
-        let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as ArrayRef), ("b", Arc::new(texts) as _)]);
-        let bytes = parquet(&batch.unwrap(), rows);
-        let whole = by_arrow(&bytes);
-        let store = store("t.parquet", bytes);
-        let cache = Cache::new(options(256 << 20)).unwrap();
-        for _ in 0..12 {
-            let mut leaf = || {
-                let literal = number + random.below(40) as i64 - 20;
-                let comparison = Comparison::ALL[random.below(6)];
-                let scalar = match random.below(2) {
-                    0 => (0, Scalar::Int(literal.into())),
-                    _ => (1, Scalar::Bytes(format!("{literal:05}").into_bytes())),
-                };
-                match random.below(8) {
-                    0 => Condition::column(scalar.0, Predicate::IsNull),
-                    1 => Condition::Not(Box::new(Condition::column(scalar.0, compare(comparison, scalar.1)))),
-                    _ => Condition::column(scalar.0, compare(comparison, scalar.1)),
-                }
-            };
-            let condition = Condition::And(vec![leaf(), Condition::Or(vec![leaf(), leaf()])]);
-            let request = ParquetRequest { condition, ..ParquetRequest::default() };
-            let (found, _) = read(&cache, &store, "t.parquet", &request);
-            assert_eq!(found, expected(&whole, &request), "round {round}: {:?}", request.condition);
-        }
-    }
-}
-
-/// Row groups that are yet to come fall by what a condition has become, none twice.
-#[test]
-fn row_groups_fall_when_a_condition_becomes_stricter() {
-    let store = store("t.parquet", parquet(&table(6, 10_000), 1_000));
-    let cache = Cache::new(options(256 << 20)).unwrap();
-    let below = |most: i128| Condition::column(0, compare(Comparison::Less, Scalar::Int(most)));
-    let request =
-        ParquetRequest { projection: Projection::of_columns([0]), condition: below(27_000), ..Default::default() };
-    let metrics = block_on(async {
-        let path = Path::from("t.parquet");
-        let file = ParquetFile::open(&cache, store, "memory://a", &path).await.unwrap();
-        let mut rows = file.read(&request).unwrap();
-        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1_000);
-        rows.set_condition(&below(9_000)).unwrap();
-        rows.set_condition(&below(6_000)).unwrap();
-        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1_000);
-        assert!(rows.next().await.unwrap().is_none());
-        rows.metrics()
-    });
-    assert_eq!((metrics.row_groups_read, metrics.row_groups_pruned), (2, 8));
-    assert_eq!((metrics.rows, metrics.rows_pruned, metrics.rows_passed), (2_000, 8_000, 2_000));
 }
 
 #[test]

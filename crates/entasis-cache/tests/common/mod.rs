@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test is a crate of its own, and may panic")]
 
 pub mod flaky;
+pub mod tables;
 
 use std::sync::Arc;
 
